@@ -1,0 +1,1 @@
+"""Loads and launches generated kernels, on a device or in the emulator."""

@@ -1,0 +1,1 @@
+"""From a tile program to kernel text: read, stage, ir, lower, render, output; `cli` drives them."""

@@ -1,0 +1,88 @@
+"""A diagnostic is a value: code, span, message, notes, help. It is rendered later, elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A stretch of a source file. Lines count from 1, columns from 0; the end is exclusive."""
+
+    file: str
+    line: int
+    col: int
+    end_line: int
+    end_col: int
+
+    def start(self) -> str:
+        """`file:line:column` with the column counted from 1, as editors do."""
+        return f"{self.file}:{self.line}:{self.col + 1}"
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A second fact that matters, with its place where it has one."""
+
+    text: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem: what is wrong, where exactly, and what to write instead."""
+
+    severity: Severity
+    code: str  # "T2C304": stable, see codes.py
+    message: str
+    span: Span | None
+    notes: tuple[Note, ...] = ()
+    help: str | None = None
+
+
+class InputError(Exception):
+    """Raised where nothing sensible can follow a problem; carries the diagnostic."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+@dataclass(slots=True)
+class Diagnostics:
+    """Collects problems so that many are found in one go."""
+
+    items: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        """Keeps a problem once, however often it is met."""
+        if diagnostic not in self.items:
+            self.items.append(diagnostic)
+
+    def error(
+        self, code: str, message: str, span: Span | None, *, notes: tuple[Note, ...] = (), help: str | None = None
+    ) -> None:
+        self.add(Diagnostic(Severity.ERROR, code, message, span, notes, help))
+
+    def warning(
+        self, code: str, message: str, span: Span | None, *, notes: tuple[Note, ...] = (), help: str | None = None
+    ) -> None:
+        self.add(Diagnostic(Severity.WARNING, code, message, span, notes, help))
+
+    @property
+    def failed(self) -> bool:
+        """Whether any of them is an error."""
+        return any(item.severity is Severity.ERROR for item in self.items)
+
+
+def failure(
+    code: str, message: str, span: Span | None, *, notes: tuple[Note, ...] = (), help: str | None = None
+) -> InputError:
+    """An error to raise: `raise failure("T2C304", ..., span)`."""
+    return InputError(Diagnostic(Severity.ERROR, code, message, span, notes, help))
