@@ -1,0 +1,287 @@
+"""Statements and functions of the tile IR: what is done, never by whom.
+
+No warp, lane, stage or barrier of ours is in here; that is what lets NPUs start from it. A tile
+statement is done once by the whole block; a scalar statement by every thread (language.md 7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stmt:
+    """Every statement knows where it came from and what the author wrote there."""
+
+    span: Span | None = field(default=None, compare=False, repr=False)
+    quote: str = field(default="", compare=False)  # the author's statement on one line
+    comments: tuple[str, ...] = ()  # own-line comments above it, without `#`
+    remark: str = ""  # trailing comment, without `#`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """One dimension of a region: [start, start + extent). A `point` was a plain index: no dimension."""
+
+    start: Expr
+    extent: Expr
+    point: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A rectangular part of a buffer, one range per dimension. `shape` is that of its ranges."""
+
+    buffer: Buffer
+    ranges: tuple[Range, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        return tuple(part.extent for part in self.ranges if not part.point)
+
+    @property
+    def starts(self) -> tuple[Expr, ...]:
+        return tuple(part.start for part in self.ranges)
+
+
+# ---- tile statements
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy(Stmt):
+    """dst = src, converting element types. Dimensions of extent 1 aside, both shapes are equal.
+
+    The global side is clipped at its shape: loads give 0, stores are dropped.
+    """
+
+    src: Region
+    dst: Region
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill(Stmt):
+    """Every element of `dst` becomes `value` (already of the buffer's type)."""
+
+    dst: Region
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gemm(Stmt):
+    """c (M, N) += op(a) @ op(b); a is (M, K), or (K, M) if `transpose_a`; b is (K, N), or (N, K)."""
+
+    a: Region
+    b: Region
+    c: Region
+    transpose_a: bool = False
+    transpose_b: bool = False
+    policy: Literal["square", "full_row", "full_col"] = "square"
+    clear: Expr  # bool: start from zero instead of c
+
+
+ReduceOp = Literal["sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduce(Stmt):
+    """dst = op over `dim` of src, in dst's type; with `clear` False dst's old value takes part once.
+
+    `dim` counts the dimensions of src's shape. dst's shape is src's without it, or with 1 there.
+    """
+
+    op: ReduceOp
+    src: Region
+    dst: Region
+    dim: int
+    clear: bool
+    nan_propagate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan(Stmt):
+    """Inclusive scan of src along `dim` into dst (may be src)."""
+
+    op: Literal["sum", "max"]
+    src: Region
+    dst: Region
+    dim: int
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parallel(Stmt):
+    """Independent iterations over `loop_vars` (0 <= var < extent), spread over the block."""
+
+    loop_vars: tuple[Var, ...]
+    extents: tuple[Expr, ...]
+    body: tuple[Stmt, ...]
+
+
+AtomicOp = Literal["add", "max", "min", "or"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atomic(Stmt):
+    """One atomic on one element, by each executing thread (or iteration)."""
+
+    op: AtomicOp
+    buffer: Buffer
+    index: tuple[Expr, ...]
+    value: Expr
+    order: str = "relaxed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtomicTile(Stmt):
+    """dst op= src for every element, once each; extents as in `Copy`."""
+
+    op: AtomicOp
+    src: Region
+    dst: Region
+
+
+# ---- scalar statements and control flow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Let(Stmt):
+    """A const temporary, evaluated here."""
+
+    var: Var
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declare(Stmt):
+    """`alloc_var`: the variable starts anew here, at `init` or undefined."""
+
+    buffer: Buffer
+    init: Expr | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store(Stmt):
+    """buffer[index] = value (already of the buffer's type). Dropped outside a global tensor."""
+
+    buffer: Buffer
+    index: tuple[Expr, ...]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class For(Stmt):
+    """A loop run by every thread: start, start + step, ... before stop."""
+
+    kind: Literal["serial", "unroll", "vectorized"]
+    var: Var
+    start: Expr
+    stop: Expr
+    step: int = 1
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipelined(Stmt):
+    """Means the same as a serial loop; `num_stages` is the author's hint for overlap."""
+
+    var: Var
+    start: Expr
+    stop: Expr
+    num_stages: int
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class While(Stmt):
+    condition: Expr
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class If(Stmt):
+    condition: Expr
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jump(Stmt):
+    """`break`, `continue`, or `T.thread_return()`."""
+
+    kind: Literal["break", "continue", "return"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorSync(Stmt):
+    """`T.sync_threads()` as the author wrote it: kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assert(Stmt):
+    """`T.device_assert`."""
+
+    condition: Expr
+    message: str
+
+
+AnyStmt = (
+    Copy | Fill | Gemm | Reduce | Scan | Parallel | Atomic | AtomicTile | Let | Declare | Store | For
+    | Pipelined | While | If | Jump | AuthorSync | Assert
+)  # fmt: skip
+
+
+# ---- functions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockOrder:
+    """`T.use_swizzle(panel, order)`: a hint on the order in which blocks are taken."""
+
+    panel: int
+    order: Literal["row", "column"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One `T.Kernel`: grid extents x, y, z; threads x, y, z; what each block does."""
+
+    grid: tuple[Expr, ...]
+    threads: tuple[int, int, int]
+    blocks: tuple[Var, ...]  # block indices, as many as grid extents
+    thread_vars: tuple[Var, ...] = ()  # names the author gave to thread indices, for x, y, z in turn
+    buffers: tuple[Buffer, ...]  # shared, fragment and local arrays, in order of definition
+    body: tuple[Stmt, ...]
+    order: BlockOrder | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+    quote: str = field(default="", compare=False)
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Param:
+    """A tensor (`tensor` set) or a scalar (`scalar` set), in the author's order."""
+
+    name: str
+    tensor: Buffer | None = None
+    scalar: Var | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A kernel: what the host calls. `sizes` are symbolic dimensions found from the tensors' shapes."""
+
+    name: str
+    params: tuple[Param, ...]
+    sizes: tuple[Var, ...]
+    constants: tuple[Const, ...]  # the author's named compile-time values, in order of definition
+    launches: tuple[Launch, ...]
+    assumptions: tuple[Expr, ...] = ()  # bool expressions over sizes that always hold
+    comments: tuple[str, ...] = ()
+    summary: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
