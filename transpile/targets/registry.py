@@ -1,0 +1,56 @@
+"""Finds a target by its name; packages may add theirs through the entry point `tile2c.targets`."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tile2c.transpile.targets.target import Target
+
+# Family -> module with `TARGETS: tuple[Target, ...]`; the first one is what the bare family means.
+FAMILIES = ("cuda", "hip", "ascendc")
+
+
+class UnknownTarget(LookupError):
+    """No such target; the message names the nearest known one."""
+
+
+@cache
+def _family(name: str) -> tuple[Target, ...]:
+    if name in FAMILIES:
+        module = import_module(f"tile2c.transpile.targets.{name}")
+    else:
+        found = [entry for entry in entry_points(group="tile2c.targets") if entry.name == name]
+        if not found:
+            return ()
+        module = found[0].load()
+    targets: tuple[Target, ...] = module.TARGETS
+    return targets
+
+
+def _families() -> tuple[str, ...]:
+    return (*FAMILIES, *sorted(entry.name for entry in entry_points(group="tile2c.targets")))
+
+
+def all_targets() -> tuple[Target, ...]:
+    """Every target of every family, built-in families first."""
+    return tuple(target for family in _families() for target in _family(family))
+
+
+def find(name: str) -> Target:
+    """The target `FAMILY[:ARCH]`; raises UnknownTarget with the nearest known name."""
+    family, _, arch = name.partition(":")
+    targets = _family(family)
+    if targets and not arch:
+        return targets[0]
+    for target in targets:
+        if target.arch == arch:
+            return target
+    known = [target.name for target in targets] or [target.name for target in all_targets()]
+    near = get_close_matches(name, known, n=1, cutoff=0.3)
+    hint = f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known)}"
+    raise UnknownTarget(f"unknown target {name!r}{hint}")

@@ -1,0 +1,40 @@
+"""What a target description holds, whatever its planner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How a dialect of C spells what the plan says."""
+
+    types: Mapping[str, str]  # element type -> C type: float16 -> half
+    headers: Mapping[str, tuple[str, ...]]  # element type, or "" for every kernel -> includes
+    functions: Mapping[tuple[str, str], str]  # (canonical function, element type) -> C function
+    to_float: Mapping[str, str] = field(default_factory=dict)  # float16 -> __half2float
+    from_float: Mapping[str, str] = field(default_factory=dict)  # float16 -> __float2half_rn
+    reserved: frozenset[str] = frozenset()  # names that generated text must not use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One architecture of one family. Sub-classes add what their planner asks for."""
+
+    family: str  # cuda
+    arch: str  # sm_80
+    planner: Literal["simt", "cores"]
+    suffix: str  # .cu
+    templates: tuple[str, ...]  # folders under templates/, searched in this order
+    dialect: Dialect
+    compile: str  # command, with {file} and {stem}
+    module_suffix: str  # .cubin
+    proven: str  # "has run on silicon" or what has never been tried
+    summary: str  # one line for --targets
+
+    @property
+    def name(self) -> str:
+        """`cuda:sm_80`, as on the command line."""
+        return f"{self.family}:{self.arch}"
