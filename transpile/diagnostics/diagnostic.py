@@ -24,6 +24,7 @@ class Span:
 class Severity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"  # nothing is wrong: what a run found and left as it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,9 @@ class Diagnostics:
         self, code: str, message: str, span: Span | None, *, notes: tuple[Note, ...] = (), help: str | None = None
     ) -> None:
         self.add(Diagnostic(Severity.WARNING, code, message, span, notes, help))
+
+    def note(self, code: str, message: str, *, help: str | None = None) -> None:
+        self.add(Diagnostic(Severity.NOTE, code, message, None, (), help))
 
     @property
     def failed(self) -> bool:

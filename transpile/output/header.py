@@ -1,0 +1,97 @@
+"""The comment block at the top of a kernel file, and what the text says about itself.
+
+The block starts at the line that ends in `by tile2c VERSION` and goes on over lines that start with
+`//   `. It is rewritten by every run, never merged, and counts neither as an edit nor as stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+DIGEST_LENGTH = 12  # hexadecimal digits, as the header shows them
+
+_FIRST = re.compile(r"^// .*\bby tile2c \S+\s*$")
+_REST = re.compile(r"^//   ")
+_DIGEST_LINE = re.compile(r"^(//\s+text\s+sha256)(?:[ \t]+(?!\()\S+)?([ \t]*\(.*)?$", re.MULTILINE)
+_DIGEST = re.compile(r"^//\s+text\s+sha256[ \t]+([0-9a-f]{12})\b", re.MULTILINE)
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_COMPILE = re.compile(r"^//\s+compile[ \t]+(.+?)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The lines of a text before its header, the header's, and those after it."""
+
+    before: tuple[str, ...]
+    header: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def normalized(text: str) -> str:
+    """The text with `\\n` line ends and without a byte order mark."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def lines_of(text: str) -> tuple[str, ...]:
+    """The lines of a text with normalized line ends, each with its own; only `\\n` ends a line."""
+    return tuple(_LINE.findall(text))
+
+
+def split(text: str) -> Parts:
+    """Cuts a text with normalized line ends; without a header, everything is `after`."""
+    lines = lines_of(text)
+    for first, line in enumerate(lines):
+        if _FIRST.match(line.rstrip("\n")):
+            end = first + 1
+            while end < len(lines) and _REST.match(lines[end]):
+                end += 1
+            return Parts(lines[:first], lines[first:end], lines[end:])
+    return Parts((), (), lines)
+
+
+def body(text: str) -> str:
+    """What counts as the kernel's text: all but the header, line ends normalized."""
+    parts = split(normalized(text))
+    return "".join((*parts.before, *parts.after))
+
+
+def digest(text: str) -> str:
+    """First digits of the sha256 over the text without its digest line, line ends normalized."""
+    lines = lines_of(normalized(text))
+    kept = [line for line in lines if not _DIGEST_LINE.match(line.rstrip("\n"))]
+    content = "".join(kept).encode("utf-8", "surrogateescape")
+    return hashlib.sha256(content).hexdigest()[:DIGEST_LENGTH]
+
+
+def sign(text: str) -> str:
+    """The text with its own digest filled in; a text without a digest line stays as it is."""
+    found = digest(text)
+    return _DIGEST_LINE.sub(lambda match: f"{match[1]} {found}{match[2] or ''}", text, count=1)
+
+
+def is_as_generated(text: str) -> bool:
+    """Whether the digest in the header is that of the text, so that nobody edited it."""
+    written = _DIGEST.search(normalized(text))
+    return written is not None and written[1] == digest(text)
+
+
+def compile_command(text: str) -> str | None:
+    """The command in the header's `compile` line, or None without one."""
+    header = "".join(split(normalized(text)).header)
+    found = _COMPILE.search(header)
+    return found[1] if found else None
+
+
+def has_conflict_marks(text: str) -> bool:
+    """Whether lines as git marks conflicts are in the text."""
+    awaited = iter(("<<<<<<<", "=======", ">>>>>>>"))
+    mark = next(awaited)
+    for line in normalized(text).split("\n"):
+        if line == mark or line.startswith(mark + " "):
+            following = next(awaited, None)
+            if following is None:
+                return True
+            mark = following
+    return False

@@ -1,0 +1,119 @@
+"""Which entry of the manifest a generated kernel replaces, and which ones are in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
+from tile2c.transpile.output.layout import kernel_file
+from tile2c.transpile.output.manifest import Entry, Manifest
+from tile2c.transpile.output.scope import Scope
+
+DIFFERENT_FOLDER = "choose another folder with -o, or remove {file} first"
+
+
+def source_of(entry: Entry) -> str:
+    """The source file's name in an entry."""
+    source = entry.get("source")
+    return str(source.get("file", "")) if isinstance(source, dict) else ""
+
+
+def placed(
+    kernels: Sequence[GeneratedKernel], scope: Scope, diagnostics: Diagnostics
+) -> dict[str, GeneratedKernel]:
+    """The kernels by their files; two that share one are reported."""
+    files: dict[str, GeneratedKernel] = {}
+    for kernel in kernels:
+        file = kernel_file(kernel.name, kernel.target, kernel.suffix, several=scope.several)
+        other = files.setdefault(file, kernel)
+        if other is not kernel:
+            diagnostics.error(
+                "T2C602",
+                f"{file} would hold two kernels: {kernel.name} of {source_of(kernel.manifest)} "
+                f"({kernel.target}) and {other.name} of {source_of(other.manifest)} "
+                f"({other.target})",
+                None,
+                help="choose one with --kernel, or write them to different folders with -o",
+            )
+    return files
+
+
+def check_holder(
+    file: str, kernel: GeneratedKernel, held: Entry | None, scope: Scope, diagnostics: Diagnostics
+) -> bool:
+    """Whether this run may have `file`; if another source, target or `-D` holds it, says so."""
+    if held is None:
+        return True
+    source = source_of(kernel.manifest)
+    if source_of(held) != source:
+        what = f"holds {held['name']} of {source_of(held)}, not of {source}"
+    elif held["target"] != kernel.target:
+        what = f"holds {held['name']} for {held['target']}, not for {kernel.target}"
+    elif held["name"] != kernel.name:
+        what = f"holds the kernel {held['name']}, not {kernel.name}"
+    elif difference := _specialisation(held, kernel, scope):
+        what = f"holds {held['name']} with {difference}"
+    else:
+        return True
+    diagnostics.error("T2C602", f"{file} {what}", None, help=DIFFERENT_FOLDER.format(file=file))
+    return False
+
+
+def _specialisation(held: Entry, kernel: GeneratedKernel, scope: Scope) -> str | None:
+    """How the `-D` values of the held entry make another kernel of it; None if they do not.
+
+    A value that changed in the source is an ordinary new version; one that the command line changed
+    is another specialisation.
+    """
+    if held.get("defines", []) == list(scope.defines):
+        return None
+    before, now = _fixed(held), _fixed(kernel.manifest)
+    changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    if not changed:
+        return None
+    was = ", ".join(_spelled(name, before.get(name)) for name in changed)
+    asked = ", ".join(_spelled(name, now.get(name)) for name in changed)
+    return f"{was}, not with {asked}"
+
+
+def _fixed(entry: Entry) -> dict[str, JsonValue]:
+    """Compile-time values by name; a run-time size counts as `dynamic`."""
+    sizes, parameters = entry.get("sizes"), entry.get("parameters")
+    found: dict[str, JsonValue] = {}
+    for name in sizes if isinstance(sizes, list) else ():
+        found[str(name)] = "dynamic"
+    if isinstance(parameters, dict):
+        found.update(parameters)
+    return found
+
+
+def _spelled(name: str, value: JsonValue) -> str:
+    return f"no {name}" if value is None else f"{name} = {value}"
+
+
+def own_entries_left(
+    manifest: Manifest, files: dict[str, GeneratedKernel], scope: Scope
+) -> Iterator[tuple[Entry, bool]]:
+    """Entries of this run's sources and targets that it did not generate.
+
+    With each: whether its kernel was generated into another file (a run with several targets uses
+    sub-folders), rather than being gone from the source.
+    """
+    generated = {(source_of(k.manifest), k.target, k.name) for k in files.values()}
+    names: frozenset[str] | None = None
+    for entry in manifest.kernels:
+        if entry["file"] in files or source_of(entry) not in scope.sources:
+            continue
+        key = (source_of(entry), str(entry["target"]), str(entry["name"]))
+        if key in generated:
+            yield entry, True
+        elif entry["target"] in scope.targets and not scope.only:
+            names = scope.unready() if names is None else names
+            if not any(_is_or_extends(str(entry["name"]), name) for name in names):
+                yield entry, False
+
+
+def _is_or_extends(name: str, base: str) -> bool:
+    """Whether a file's name is a kernel's or that of one of its specialisations."""
+    return name == base or name.startswith(f"{base}_")

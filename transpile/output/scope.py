@@ -1,0 +1,40 @@
+"""What one run may replace in OUT, and how it treats what it finds there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tile2c.transpile.output.generated import GeneratedKernel
+
+# Tells what is wrong with the merged text of a kernel, or None if it compiles or nothing can tell.
+Verify = Callable[[GeneratedKernel, str, str], str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """One run: its sources by their names in the manifest, its targets and `-D` values.
+
+    `unready` names kernels that are in the sources but lack a `-D`; it is asked only when an entry
+    of these sources was not generated. With `only` (`--kernel`) other kernels are not looked at.
+    """
+
+    tile2c: str
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    defines: tuple[str, ...] = ()
+    only: bool = False
+    unready: Callable[[], frozenset[str]] = frozenset
+
+    @property
+    def several(self) -> bool:
+        return len(self.targets) > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How files edited by hand are treated; with neither they are refused."""
+
+    merge: bool = False
+    force: bool = False
+    verify: Verify = lambda kernel, file, text: None

@@ -1,0 +1,195 @@
+"""A run of the command: plans every change to OUT first, then makes them all or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tile2c.transpile.diagnostics import Diagnostics, Severity
+from tile2c.transpile.output import decide, holders, layout
+from tile2c.transpile.output.commit import Changes, commit
+from tile2c.transpile.output.entries import entry_for, map_text, modules_of
+from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
+from tile2c.transpile.output.manifest import (
+    Entry,
+    Manifest,
+    format_manifest,
+    read_manifest,
+)
+from tile2c.transpile.output.scope import Policy, Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """A kernel file compiled: what goes beside it and what the manifest says of it."""
+
+    arch: str
+    suffix: str  # .cubin
+    content: bytes
+    compiler: str
+
+
+# Compiles the text that a kernel's file will hold; None after a problem, which it reports itself.
+Compile = Callable[[GeneratedKernel, str, str, Diagnostics], Module | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a run did: kernel files written, in order; files that it left or removed."""
+
+    files: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Plan:
+    changes: Changes
+    entries: list[Entry]
+    gone: list[str]
+    conflicts: int = 0
+
+
+def write_folder(
+    folder: Path,
+    kernels: Sequence[GeneratedKernel],
+    scope: Scope,
+    policy: Policy,
+    diagnostics: Diagnostics,
+    compile_module: Compile | None = None,
+) -> Written | None:
+    """Writes the kernels of one run to OUT; None if anything is in the way, with nothing changed.
+
+    Conflicts of a merge are errors too, but are written: see `Diagnostics.failed` afterwards.
+    """
+    manifest = read_manifest(folder) or Manifest(scope.tile2c)
+    files = holders.placed(kernels, scope, diagnostics)
+    plan = _Plan(Changes(), [], [])
+    for file, kernel in files.items():
+        _plan_kernel(
+            folder, file, kernel, manifest, scope, policy, diagnostics, plan, compile_module
+        )
+    _plan_removals(folder, manifest, files, scope, diagnostics, plan)
+    if _errors(diagnostics) > plan.conflicts:
+        return None
+    after = manifest.replaced(plan.entries, plan.gone, scope.tile2c)
+    before = {file for file in files if (folder / file).exists()}
+    plan.changes.write(layout.MANIFEST, format_manifest(after))
+    unchanged = tuple(
+        file for file in files if file in before and not _changes(folder, file, plan.changes)
+    )
+    commit(folder, plan.changes)
+    return Written(
+        files=tuple(file for file in files if file not in unchanged),
+        unchanged=unchanged,
+        removed=tuple(file for file in plan.gone if file in plan.changes.removals),
+    )
+
+
+def _errors(diagnostics: Diagnostics) -> int:
+    return sum(item.severity is Severity.ERROR for item in diagnostics.items)
+
+
+def _changes(folder: Path, file: str, changes: Changes) -> bool:
+    return file in changes.writes and (folder / file).read_bytes() != changes.writes[file]
+
+
+def _plan_kernel(
+    folder: Path,
+    file: str,
+    kernel: GeneratedKernel,
+    manifest: Manifest,
+    scope: Scope,
+    policy: Policy,
+    diagnostics: Diagnostics,
+    plan: _Plan,
+    compile_module: Compile | None,
+) -> None:
+    held = manifest.entry_of(file)
+    if not holders.check_holder(file, kernel, held, scope, diagnostics):
+        return
+    found = decide.find(folder, file, held)
+    decision = decide.decide(kernel, file, found, policy, diagnostics)
+    if decision is None:
+        return
+    plan.conflicts += decision.conflicts > 0
+    if decision.saved is not None:
+        plan.changes.write(_free_name(folder, f"{file}.orig"), decision.saved)
+    plan.changes.write(file, decision.text)
+    plan.changes.write(layout.base_file(file), decision.base)
+    plan.changes.write(layout.map_file(file), map_text(file, kernel))
+    modules: list[JsonValue] = []
+    if compile_module is not None and not decision.conflicts:
+        module = compile_module(kernel, file, decision.text, diagnostics)
+        if module is not None:
+            modules.append(_plan_module(file, kernel, module, decision.text, plan.changes))
+    elif held is not None and decision.text == found.text:
+        modules += modules_of(held)
+    plan.entries.append(entry_for(kernel, file, decision.base, scope.defines, modules))
+    if held is not None:
+        kept = {str(module["file"]) for module in modules if isinstance(module, dict)}
+        _remove_modules(held, kept, plan.changes)
+
+
+def _plan_module(
+    file: str, kernel: GeneratedKernel, module: Module, text: str, changes: Changes
+) -> JsonValue:
+    from tile2c.transpile.output.entries import module_entry
+
+    name = layout.module_file(file, kernel.suffix, module.arch, module.suffix)
+    changes.writes[name] = module.content
+    return module_entry(module.arch, name, module.content, module.compiler, text)
+
+
+def _free_name(folder: Path, file: str) -> str:
+    """`gemm.cu.orig`, or `.orig.1` and so on if that is taken."""
+    name, count = file, 0
+    while (folder / name).exists():
+        count += 1
+        name = f"{file}.{count}"
+    return name
+
+
+def _plan_removals(
+    folder: Path,
+    manifest: Manifest,
+    files: dict[str, GeneratedKernel],
+    scope: Scope,
+    diagnostics: Diagnostics,
+    plan: _Plan,
+) -> None:
+    for entry, moved in holders.own_entries_left(manifest, files, scope):
+        file = str(entry["file"])
+        found = decide.find(folder, file, entry)
+        if found.edited:
+            warn_kept(entry, moved, diagnostics)
+            if moved:
+                plan.gone.append(file)
+            continue
+        plan.gone.append(file)
+        for path in (file, layout.base_file(file), layout.map_file(file)):
+            plan.changes.remove(path)
+        _remove_modules(entry, set(), plan.changes)
+
+
+def warn_kept(entry: Entry, moved: bool, diagnostics: Diagnostics) -> None:
+    """An edited file that a run would remove stays; the warning says why it is left over."""
+    file = entry["file"]
+    reason = (
+        f"{entry['name']} for {entry['target']} now lies elsewhere"
+        if moved
+        else f"{holders.source_of(entry)} no longer has a kernel {entry['name']}"
+    )
+    diagnostics.warning(
+        "T2C611",
+        f"{file} stays because it was edited by hand, but {reason}",
+        None,
+        help=f"move the edits to where they belong and delete {file}",
+    )
+
+
+def _remove_modules(entry: Entry, kept: set[str], changes: Changes) -> None:
+    for module in modules_of(entry):
+        if isinstance(module, dict) and module.get("file") not in kept:
+            changes.remove(str(module.get("file")))

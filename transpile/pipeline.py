@@ -1,0 +1,135 @@
+"""The five forms in order: one call from input files to finished texts.
+
+reads   input files, targets, `-D` values          writes  GeneratedKernel values, or the text of a form
+Nothing is written to disk here; `output` does that. Stages are imported when they are needed, so that
+`--list` does not load what only rendering uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from tile2c.transpile.diagnostics import Diagnostics, InputError
+
+if TYPE_CHECKING:
+    from tile2c.transpile.ir import forms
+    from tile2c.transpile.output.generated import GeneratedKernel
+    from tile2c.transpile.stage import Defines, KernelListing, NormalKernel
+
+Form = Literal["normal", "ir", "plan"]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What one run of the command asks for. `targets` are full names, `cuda:sm_80`."""
+
+    inputs: tuple[Path, ...]
+    targets: tuple[str, ...]
+    defines: Defines
+    kernels: tuple[str, ...] = ()  # only these; empty means every kernel of the files
+    line_info: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmittedText:
+    """One form of one kernel as text."""
+
+    name: str  # gemm
+    file_name: str  # gemm.tile.py
+    text: str
+
+
+def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKernel, ...]:
+    """Every kernel for every target, in the order of the source. Problems go to `diagnostics`."""
+    from tile2c.transpile import lower, render, targets
+
+    several = len(request.targets) > 1
+    found: list[GeneratedKernel] = []
+    for kernel, function in _functions(request, diagnostics):
+        for name in request.targets:
+            target = targets.find(name)
+            plan = _attempt(diagnostics, lower.lower, function, target, diagnostics)
+            if plan is not None:
+                found.append(
+                    render.render(
+                        plan, target, kernel, several=several, line_info=request.line_info
+                    )
+                )
+    return tuple(found)
+
+
+def emit(request: Request, form: Form, diagnostics: Diagnostics) -> tuple[EmittedText, ...]:
+    """The text of one form of every kernel; `plan` once for each target."""
+    if form == "normal":
+        return tuple(
+            EmittedText(name=kernel.name, file_name=f"{kernel.name}.tile.py", text=kernel.text)
+            for kernel in _normal_kernels(request, diagnostics)
+        )
+    return tuple(_emit_later(request, form, diagnostics))
+
+
+def list_kernels(request: Request, diagnostics: Diagnostics) -> tuple[KernelListing, ...]:
+    """What `--list` shows: every kernel of the files, ready or not."""
+    from tile2c.transpile import read, stage
+
+    found: list[KernelListing] = []
+    for path in request.inputs:
+        source = _attempt(diagnostics, read.read_source, path, diagnostics)
+        if source is not None:
+            found += stage.list_kernels(source, request.defines, diagnostics)
+    return tuple(found)
+
+
+def _emit_later(request: Request, form: Form, diagnostics: Diagnostics) -> Iterator[EmittedText]:
+    from tile2c.transpile import ir, lower, targets
+
+    for kernel, function in _functions(request, diagnostics):
+        if form == "ir":
+            yield EmittedText(
+                name=kernel.name, file_name=f"{kernel.name}.ir", text=ir.print_function(function)
+            )
+            continue
+        for name in request.targets:
+            plan = _attempt(diagnostics, lower.lower, function, targets.find(name), diagnostics)
+            if plan is not None:
+                text = lower.print_plan(plan)
+                yield EmittedText(name=kernel.name, file_name=f"{kernel.name}.plan", text=text)
+
+
+def _functions(
+    request: Request, diagnostics: Diagnostics
+) -> Iterator[tuple[NormalKernel, forms.Function]]:
+    from tile2c.transpile import ir
+
+    for kernel in _normal_kernels(request, diagnostics):
+        function = _attempt(diagnostics, ir.build, kernel, diagnostics)
+        if function is not None:
+            yield kernel, function
+
+
+def _normal_kernels(request: Request, diagnostics: Diagnostics) -> Iterator[NormalKernel]:
+    from tile2c.transpile import read, stage
+
+    for path in request.inputs:
+        source = _attempt(diagnostics, read.read_source, path, diagnostics)
+        if source is None:
+            continue
+        kernels = _attempt(
+            diagnostics, stage.normalize, source, request.defines, request.kernels, diagnostics
+        )
+        yield from kernels or ()
+
+
+def _attempt(
+    diagnostics: Diagnostics, step: Callable[..., Result], *arguments: object
+) -> Result | None:
+    """A step's result, or None after a problem that ends it; the problem is kept."""
+    try:
+        return step(*arguments)
+    except InputError as error:
+        diagnostics.add(error.diagnostic)
+        return None
