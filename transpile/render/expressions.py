@@ -1,0 +1,174 @@
+"""Prints expressions as C, with brackets only where precedence needs them or a reader would stop."""
+
+from __future__ import annotations
+
+import math
+
+from tile2c.transpile.ir.dtypes import DType
+from tile2c.transpile.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Logical,
+    Reinterpret,
+    Select,
+    Unary,
+    Var,
+)
+from tile2c.transpile.lower.plan import Address, CCall, Element, Wide
+from tile2c.transpile.targets.target import Dialect
+
+# C's precedence, tighter binds higher.
+_PRIMARY, _UNARY, _MUL, _ADD, _SHIFT, _REL, _EQ, _AND, _XOR, _OR, _LAND, _LOR, _COND = range(13, 0, -1)
+
+_BINARY = {
+    "*": ("*", _MUL),
+    "/": ("/", _MUL),
+    "truncdiv": ("/", _MUL),
+    "truncmod": ("%", _MUL),
+    "+": ("+", _ADD),
+    "-": ("-", _ADD),
+    "<<": ("<<", _SHIFT),
+    ">>": (">>", _SHIFT),
+    "&": ("&", _AND),
+    "^": ("^", _XOR),
+    "|": ("|", _OR),
+}
+_COMPARE = {"==": _EQ, "!=": _EQ, "<": _REL, "<=": _REL, ">": _REL, ">=": _REL}
+
+
+class CPrinter:
+    """Expression to C text, with the type and function names of one dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+
+    def __call__(self, expr: Expr) -> str:
+        """The expression as C."""
+        return self._print(expr)[0]
+
+    def type_name(self, dtype: DType) -> str:
+        return self.dialect.types[dtype.name]
+
+    def _print(self, expr: Expr) -> tuple[str, int]:
+        if isinstance(expr, Const):
+            return self._const(expr)
+        if isinstance(expr, Var):
+            return expr.name, _PRIMARY
+        if isinstance(expr, Element):
+            return expr.array + "".join(f"[{self(s)}]" for s in expr.subscripts), _PRIMARY
+        if isinstance(expr, CCall):
+            template = f"<{', '.join(self(t) for t in expr.template)}>" if expr.template else ""
+            return f"{expr.function}{template}({self._args(expr.args)})", _PRIMARY
+        if isinstance(expr, Address):
+            return f"&{self._at(expr.element, _UNARY)}", _UNARY
+        if isinstance(expr, Wide):
+            return f"size_t({self(expr.a)})", _PRIMARY
+        if isinstance(expr, Binary):
+            return self._binary(expr)
+        if isinstance(expr, Unary):
+            sign = "!" if expr.op == "not" else expr.op
+            return f"{sign}{self._at(expr.a, _UNARY)}", _UNARY
+        if isinstance(expr, Compare):
+            level = _COMPARE[expr.op]
+            return f"{self._at(expr.a, level + 1)} {expr.op} {self._at(expr.b, level + 1)}", level
+        if isinstance(expr, Logical):
+            return self._logical(expr)
+        if isinstance(expr, Select):
+            condition = self._at(expr.condition, _COND + 1)
+            return f"{condition} ? {self._at(expr.a, _COND + 1)} : {self._at(expr.b, _COND)}", _COND
+        if isinstance(expr, Cast):
+            return self._cast(expr)
+        if isinstance(expr, Call):
+            return self._call(expr.function, expr.dtype, expr.args)
+        if isinstance(expr, Reinterpret):
+            return self._call("reinterpret", expr.dtype, (expr.a,))
+        if isinstance(expr, Load):
+            raise TypeError(f"a plan holds no unlowered load of {expr.buffer.name}")
+        raise TypeError(f"cannot print {type(expr).__name__}")
+
+    def _at(self, expr: Expr, level: int) -> str:
+        """The text, bracketed if it binds looser than `level`."""
+        text, own = self._print(expr)
+        return text if own >= level else f"({text})"
+
+    def _args(self, args: tuple[Expr, ...]) -> str:
+        return ", ".join(self(arg) for arg in args)
+
+    def _binary(self, expr: Binary) -> tuple[str, int]:
+        if expr.op in ("min", "max", "pow"):
+            return self._call(expr.op, expr.a.dtype, (expr.a, expr.b))
+        if expr.op not in _BINARY:
+            raise TypeError(f"{expr.op} has to be lowered before printing")
+        sign, level = _BINARY[expr.op]
+        left, right = level, level + 1
+        if expr.op == "*" or (expr.op == "+" and isinstance(expr.b, Binary) and expr.b.op == "+"):
+            right = level + 1
+        if level in (_SHIFT, _AND, _XOR, _OR):  # a reader stops at mixed bit operations
+            left = right = _MUL if level != _XOR else _MUL
+        return f"{self._at(expr.a, left)} {sign} {self._at(expr.b, right)}", level
+
+    def _logical(self, expr: Logical) -> tuple[str, int]:
+        sign, level = ("&&", _LAND) if expr.op == "and" else ("||", _LOR)
+        inner = level if expr.op == "and" else _LAND + 1  # && inside || gets brackets
+
+        def side(part: Expr) -> str:
+            same = isinstance(part, Logical) and part.op == expr.op
+            return self._at(part, level if same else max(inner, level + 1))
+
+        return f"{side(expr.a)} {sign} {side(expr.b)}", level
+
+    def _call(self, function: str, dtype: DType, args: tuple[Expr, ...]) -> tuple[str, int]:
+        name = self.dialect.functions.get((function, dtype.name))
+        if name is None:
+            raise TypeError(f"{function} of {dtype} has no spelling in this dialect")
+        return f"{name}({self._args(args)})", _PRIMARY
+
+    def _cast(self, expr: Cast) -> tuple[str, int]:
+        source, target = expr.a.dtype, expr.dtype
+        if target.name == "float32" and source.name in self.dialect.to_float:
+            return f"{self.dialect.to_float[source.name]}({self(expr.a)})", _PRIMARY
+        if source.name == "float32" and target.name in self.dialect.from_float:
+            return f"{self.dialect.from_float[target.name]}({self(expr.a)})", _PRIMARY
+        if target.name == "bool":
+            return f"{self._at(expr.a, _EQ + 1)} != 0", _EQ
+        return f"{self.type_name(target)}({self(expr.a)})", _PRIMARY
+
+    def _const(self, expr: Const) -> tuple[str, int]:
+        if expr.name is not None:
+            return expr.name, _PRIMARY
+        value, dtype = expr.value, expr.dtype
+        if dtype.kind == "bool":
+            return ("true" if value else "false"), _PRIMARY
+        if dtype.is_float:
+            text = float_literal(float(value))
+            level = _UNARY if text.startswith("-") else _PRIMARY
+            if dtype.name == "float64":
+                return text.removesuffix("f"), level
+            if dtype.name == "float32":
+                return text, level
+            return f"{self.type_name(dtype)}({text})", _PRIMARY
+        text = str(int(value))
+        if dtype.name == "int64" and not -(2**31) <= int(value) < 2**31:
+            text += "ll"
+        if dtype.kind == "uint" and dtype.bits >= 32:
+            text += "u" if dtype.bits == 32 else "ull"
+        return text, _UNARY if text.startswith("-") else _PRIMARY
+
+
+def float_literal(value: float) -> str:
+    """The shortest C float literal that reads back as this float32 (or double) value."""
+    if math.isnan(value):
+        return "not_a_number"
+    if math.isinf(value):
+        return "infinity" if value > 0 else "-infinity"
+    if value == int(value) and abs(value) < 1e7:
+        return f"{int(value)}.f" if not (value == 0 and math.copysign(1, value) < 0) else "-0.f"
+    text = repr(value)
+    return f"{text}f"
+
+

@@ -1,0 +1,204 @@
+"""The text of a threaded kernel and its manifest entry."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from tile2c.transpile.ir.expr import Const, Expr
+from tile2c.transpile.lower.plan import (
+    Body,
+    Entry,
+    EntryParam,
+    LaunchPlan,
+    Plan,
+    ScalarArg,
+    TensorArg,
+    TensorMap,
+)
+from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
+from tile2c.transpile.render.engine import fill
+from tile2c.transpile.render.expressions import CPrinter
+from tile2c.transpile.render.header import head_lines
+from tile2c.transpile.render.statements import StatementPrinter
+
+if TYPE_CHECKING:
+    from tile2c.transpile.stage import NormalKernel
+    from tile2c.transpile.targets import Target
+
+
+def render(plan: Plan, target: Target, kernel: NormalKernel) -> GeneratedKernel:
+    """Fills the templates with the plan; the digest line stays open (see output/header.py)."""
+    printer = CPrinter(target.dialect)
+    statements = StatementPrinter(target.templates, printer)
+    stem = PurePosixPath(kernel.source_file).name
+    text = fill(
+        target.templates,
+        "kernel.j2",
+        head={
+            "title": f"{plan.name}: {plan.summary}" if plan.summary else plan.name,
+            "lines": head_lines(plan, target, stem),
+            "comments": plan.comments,
+        },
+        headers=plan.headers,
+        constants=[_constant(constant, printer) for constant in plan.constants],
+        helpers=[
+            fill(target.templates, f"helpers/{helper.template}.j2", **dict(helper.fields))
+            for helper in plan.helpers
+        ],
+        bodies=[_body(body, target, statements) for body in plan.bodies],
+        entries=[_entry(entry, target, statements) for entry in plan.entries],
+    )
+    return GeneratedKernel(
+        name=plan.name,
+        target=target.name,
+        suffix=target.suffix,
+        text=text + "\n",
+        manifest=_manifest(plan, target, kernel, printer),
+    )
+
+
+def _constant(constant: Const, printer: CPrinter) -> str:
+    bare = Const(dtype=constant.dtype, value=constant.value)
+    return f"constexpr {printer.type_name(constant.dtype)} {constant.name} = {printer(bare)};"
+
+
+def _params(params: tuple[EntryParam, ...], printer: CPrinter) -> list[dict[str, str]]:
+    last = len(params) - 1
+    return [
+        {
+            "declaration": _declaration(param, printer),
+            "end": ") {" if index == last else ",",
+            "remark": f"  // {param.remark}" if param.remark else "",
+        }
+        for index, param in enumerate(params)
+    ]
+
+
+def _declaration(param: EntryParam, printer: CPrinter) -> str:
+    if param.kind == "tensor_map":
+        return f"const __grid_constant__ TensorMap {param.name}"
+    kind = printer.type_name(param.dtype)
+    if param.kind in ("tensor", "workspace"):
+        const = "" if param.written else "const "
+        restrict = " __restrict__" if param.restrict else ""
+        return f"{const}{kind}*{restrict} {param.name}"
+    return f"{kind} {param.name}"
+
+
+def _body(body: Body, target: Target, statements: StatementPrinter) -> str:
+    return fill(
+        target.templates,
+        "body.j2",
+        name=body.name,
+        template=", ".join(body.template),
+        params=_params(body.params, statements.c),
+        body=statements.block(body.body),
+        comments=body.comments,
+    )
+
+
+def _entry(entry: Entry, target: Target, statements: StatementPrinter) -> str:
+    threads = entry.threads[0] * entry.threads[1] * entry.threads[2]
+    bounds = f"{threads}, {entry.min_blocks}" if entry.min_blocks else str(threads)
+    return fill(
+        target.templates,
+        "entry.j2",
+        name=entry.name,
+        bounds=bounds,
+        params=_params(entry.params, statements.c),
+        body=statements.block(entry.body),
+        comments=entry.comments,
+    )
+
+
+def _manifest(
+    plan: Plan, target: Target, kernel: NormalKernel, printer: CPrinter
+) -> dict[str, JsonValue]:
+    return {
+        "name": plan.name,
+        "target": target.name,
+        "entry": plan.entries[0].name,
+        "source": {
+            "file": kernel.source_file,
+            "line": kernel.source_line,
+            "sha256": kernel.source_sha256,
+        },
+        "parameters": {name: _json(value) for name, value in kernel.parameters.items()},
+        "sizes": [size.name for size in plan.sizes],
+        "args": [_arg(arg, printer) for arg in plan.args],
+        "launch": [_launch(launch, plan, printer) for launch in plan.launches],
+        "workspace": None,
+        "modules": [],
+    }
+
+
+def _json(value: object) -> JsonValue:
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)
+
+
+def _arg(arg: TensorArg | ScalarArg, printer: CPrinter) -> JsonValue:
+    if isinstance(arg, ScalarArg):
+        return {"name": arg.name, "kind": "scalar", "dtype": arg.dtype.name}
+    entry: dict[str, JsonValue] = {
+        "name": arg.name,
+        "kind": "tensor",
+        "dtype": arg.dtype.name,
+        "shape": [_size(extent, printer) for extent in arg.shape],
+        "role": arg.role,
+    }
+    if arg.strides is not None:
+        entry["strides"] = [_size(stride, printer) for stride in arg.strides]
+    return entry
+
+
+def _size(extent: Expr, printer: CPrinter) -> JsonValue:
+    """A plain number where it is known, else an expression over sizes (no author's constants)."""
+    return int(extent.value) if isinstance(extent, Const) else printer(unnamed(extent))
+
+
+def _launch(launch: LaunchPlan, plan: Plan, printer: CPrinter) -> JsonValue:
+    entry = next(entry for entry in plan.entries if entry.name == launch.entry)
+    return {
+        "group": launch.group,
+        "when": launch.when,
+        "entry": launch.entry,
+        "grid": [printer(unnamed(extent)) for extent in launch.grid],
+        "block": list(launch.block),
+        "shared_bytes": launch.shared_bytes,
+        "cluster": list(launch.cluster) if launch.cluster else None,
+        "args": [_launch_arg(param, printer) for param in entry.params],
+    }
+
+
+def _launch_arg(param: EntryParam, printer: CPrinter) -> JsonValue:
+    if param.map is None:
+        return {"kind": param.kind, "name": param.name}
+    described: TensorMap = param.map
+    return {
+        "kind": "tensor_map",
+        "name": param.name,
+        "tensor": described.tensor,
+        "dtype": described.dtype.name,
+        "dims": [printer(unnamed(dim)) for dim in described.dims],
+        "strides": [printer(unnamed(stride)) for stride in described.strides],
+        "box": list(described.box),
+        "element_strides": list(described.element_strides or (1,) * len(described.box)),
+        "swizzle": described.swizzle,
+        "l2": described.l2,
+        "fill": "zeros",
+    }
+
+
+def unnamed(expr: Expr) -> Expr:
+    """The expression with constants as numbers: outside the text the author's names mean nothing."""
+    from dataclasses import fields, replace
+
+    if isinstance(expr, Const):
+        return replace(expr, name=None)
+    changes: dict[str, Expr] = {}
+    for item in fields(expr):
+        value = getattr(expr, item.name)
+        if isinstance(value, Expr):
+            changes[item.name] = unnamed(value)
+    return replace(expr, **changes) if changes else expr  # type: ignore[arg-type]

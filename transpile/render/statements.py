@@ -1,0 +1,163 @@
+"""Lays out the plan's statements: each kind has one template; children are re-indented by one filter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tile2c.transpile.ir.expr import Const
+from tile2c.transpile.lower.plan import (
+    Assign,
+    Branch,
+    CStmt,
+    Declarator,
+    Do,
+    Escape,
+    Lambda,
+    Local,
+    Loop,
+    Repeat,
+    Section,
+    Sync,
+)
+from tile2c.transpile.render.engine import fill
+from tile2c.transpile.render.expressions import CPrinter
+
+WIDTH = 100
+
+
+class StatementPrinter:
+    """Statements to text for one target's templates. `columns` is the width left at this depth."""
+
+    def __init__(self, folders: tuple[str, ...], expressions: CPrinter) -> None:
+        self.folders = folders
+        self.c = expressions
+
+    def block(self, statements: Sequence[CStmt], columns: int = WIDTH - 4) -> str:
+        """The statements one under the other; sections are set off by empty lines."""
+        lines: list[str] = []
+        for statement in statements:
+            text = self._with_comments(statement, columns)
+            if isinstance(statement, Section) and statement.blank and lines and text:
+                lines.append("")
+            if text:
+                lines.append(text)
+        return "\n".join(lines)
+
+    def _with_comments(self, statement: CStmt, columns: int) -> str:
+        text = self._statement(statement, columns)
+        if statement.remark:
+            first, _, rest = text.partition("\n")
+            marked = f"{first}  // {statement.remark}"
+            if len(marked) > columns:
+                text = f"{_comment(statement.remark, columns)}\n{text}"
+            else:
+                text = marked + (f"\n{rest}" if rest else "")
+        above = "\n".join(_comment(line, columns) for line in statement.comments)
+        return "\n".join(part for part in (above, text) if part)
+
+    def _statement(self, statement: CStmt, columns: int) -> str:
+        if isinstance(statement, Section):
+            return self.block(statement.body, columns)
+        if isinstance(statement, Local):
+            return self._local(statement)
+        if isinstance(statement, Assign):
+            target, value = self.c(statement.target), self.c(statement.value)
+            return self._fill("assign.j2", target=target, value=value, op=statement.op)
+        if isinstance(statement, Do):
+            return self._fill("do.j2", call=self.c(statement.call))
+        if isinstance(statement, Loop):
+            return self._loop(statement, columns)
+        if isinstance(statement, Branch):
+            return self._branch(statement, columns)
+        if isinstance(statement, Escape):
+            condition = self.c(statement.condition) if statement.condition else ""
+            return self._fill("escape.j2", kind=statement.kind, condition=condition)
+        if isinstance(statement, Sync):
+            return self._fill("sync.j2")
+        if isinstance(statement, Lambda):
+            body = self.block(statement.body, columns - 4)
+            return self._fill("lambda.j2", name=statement.name, params=statement.params, body=body)
+        if isinstance(statement, Repeat):
+            body = self.block(statement.body, columns - 4)
+            return self._fill("repeat.j2", condition=self.c(statement.condition), body=body)
+        if type(statement) is CStmt:
+            return ""  # only comments
+        raise TypeError(f"cannot lay out {type(statement).__name__}")
+
+    def _fill(self, template: str, **fields: object) -> str:
+        return fill(self.folders, template, **fields)
+
+    def _local(self, statement: Local) -> str:
+        prefix = "__shared__ " if statement.shared else ""
+        if statement.align is not None:
+            prefix += f"__align__({statement.align}) "
+        if statement.const:
+            prefix += "const "
+        return self._fill(
+            "local.j2",
+            prefix=prefix,
+            type=statement.ctype or self.c.type_name(statement.dtype),
+            names=[self._declarator(name) for name in statement.names],
+        )
+
+    def _declarator(self, name: Declarator) -> str:
+        text = name.name + "".join(f"[{self.c(dim)}]" for dim in name.dims)
+        if name.zero:
+            return f"{text} = {{}}"
+        return f"{text} = {self.c(name.value)}" if name.value is not None else text
+
+    def _loop(self, loop: Loop, columns: int) -> str:
+        test = f"{loop.var} < {self.c(loop.stop)}"
+        step = f"{loop.var} += {self.c(loop.step)}"
+        if isinstance(loop.step, Const) and loop.step.value == 1:
+            step = f"++{loop.var}"
+        kind = self.c.type_name(loop.dtype)
+        body = self.block(loop.body, columns - 4)
+        head = f"for ({kind} {loop.var} = {self.c(loop.start)}; {test}; {step}) "
+        single = len(loop.body) == 1 and not loop.body[0].comments and not loop.remark
+        fits = "\n" not in body and len(head) + len(body) <= columns
+        short = isinstance(loop.body[0], Assign | Do | Escape) if loop.body else False
+        return self._fill(
+            "loop.j2",
+            type=kind,
+            var=loop.var,
+            start=self.c(loop.start),
+            test=test,
+            step=step,
+            body=body,
+            unroll=loop.unroll,
+            inline=single and short and fits,
+            braces=not (single and isinstance(loop.body[0], Loop | Assign | Do)),
+        )
+
+    def _branch(self, branch: Branch, columns: int) -> str:
+        condition = self.c(branch.condition)
+        then = self.block(branch.then, columns - 4)
+        inline = (
+            len(branch.then) == 1
+            and isinstance(branch.then[0], Assign | Do)
+            and not branch.orelse
+            and not branch.then[0].comments
+            and not branch.remark
+            and "\n" not in then
+            and len(condition) + len(then) + 5 <= columns
+        )
+        return self._fill(
+            "branch.j2",
+            constexpr="constexpr " if branch.constexpr else "",
+            condition=condition,
+            then=then,
+            orelse=self.block(branch.orelse, columns - 4),
+            inline=inline,
+        )
+
+
+def _comment(text: str, columns: int) -> str:
+    """The text as `//` lines no wider than `columns`."""
+    words, lines, line = text.split(" "), [], "//"
+    for word in words:
+        if len(line) + 1 + len(word) > columns and line != "//":
+            lines.append(line)
+            line = "//"
+        line += f" {word}"
+    return "\n".join([*lines, line])

@@ -1,0 +1,63 @@
+"""What the planner for machines with threads asks of a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tile2c.transpile.targets.target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """Who holds what of a matrix operand: digits of (row, column), fastest first.
+
+    A digit is (holder, extent, weight); holder "lane" counts in lanes, "value" in registers' elements.
+    """
+
+    shape: tuple[int, int]
+    rows: tuple[tuple[Literal["lane", "value"], int, int], ...]
+    columns: tuple[tuple[Literal["lane", "value"], int, int], ...]
+
+    @property
+    def values(self) -> int:
+        """Elements that one lane holds."""
+        total = 1
+        for holder, extent, _ in (*self.rows, *self.columns):
+            total *= extent if holder == "value" else 1
+        return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixInstruction:
+    """c (m, n) += a (m, k) @ b (k, n), held by the lanes of one warp. `b` maps (n, k)."""
+
+    name: str  # the helper's template: mma_m16n8k16
+    m: int
+    n: int
+    k: int
+    inputs: tuple[str, ...]  # element types of a and b it takes
+    output: str
+    a: Fragment
+    b: Fragment
+    c: Fragment
+    operand: Literal["packed", "vector"]  # registers of packed pairs, or a vector type
+    load: Literal["ldmatrix", "plain"]  # how operands come from shared memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimtTarget(Target):
+    """Limits and mechanisms of one chip with threads."""
+
+    lanes: int  # threads that run in step: warp or wave
+    shuffle: str  # C name of the xor shuffle
+    shuffle_mask: str | None  # its first argument, where it takes one
+    max_threads: int = 1024
+    static_shared: int  # bytes a block may declare statically
+    max_shared: int  # bytes a block can have at all
+    async_copy: tuple[int, ...]  # bytes one asynchronous copy to shared memory can move; empty: none
+    bulk_copy: bool = False  # tensor maps, transaction barriers
+    warpgroup_matrix: bool = False  # wgmma
+    matrix: tuple[MatrixInstruction, ...] = ()
+    banks: int = 32
+    vector_bytes: int = 16  # widest access of one thread
