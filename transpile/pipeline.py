@@ -1,8 +1,8 @@
 """The five forms in order: one call from input files to finished texts.
 
-reads   input files, targets, `-D` values          writes  GeneratedKernel values, or the text of a form
-Nothing is written to disk here; `output` does that. Stages are imported when they are needed, so that
-`--list` does not load what only rendering uses.
+reads   input files, targets, `-D` values          writes  GeneratedKernel values, or a form's text
+Nothing is written to disk here; `output` does that. Stages are imported when they are needed, so
+that `--list` does not load what only rendering uses.
 """
 
 from __future__ import annotations

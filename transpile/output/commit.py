@@ -1,7 +1,7 @@
 """Writes planned changes to a folder: every file whole or not at all.
 
 First all new contents go to temporary files, so that a full disk or a forbidden folder changes
-nothing; then each replaces its file in one step, kernel files before their bases, the manifest last.
+nothing; then each replaces its file in one step, kernel files before bases, the manifest last.
 A run that is killed in between leaves a state from which the same command goes on.
 """
 

@@ -72,7 +72,8 @@ def decide(
     if policy.force:
         return Decision(text=text, base=text, saved=found.text if found.edited else None)
     if header.has_conflict_marks(found.text):
-        return _refuse_marks(file, diagnostics)
+        _refuse_marks(file, diagnostics)
+        return None
     if not found.edited:
         return written
     if found.foreign:

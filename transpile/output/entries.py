@@ -49,7 +49,7 @@ def text_digest(text: str) -> str:
 
 
 def map_text(file: str, kernel: GeneratedKernel) -> str:
-    """The map file: which lines of the text come from where; columns count from 1, ends inclusive."""
+    """The map file: lines of the text and their places; columns count from 1, ends inclusive."""
     lines: list[JsonValue] = []
     for origin in kernel.origins:
         span = origin.span

@@ -22,7 +22,8 @@ class LineOrigin:
 class GeneratedKernel:
     """One kernel for one target, ready to be written.
 
-    `text` is complete but for the digest in its `//   text     sha256 …` line, which `output` fills in.
+    `text` is complete but for the digest in its `//   text     sha256 …` line, which `output` fills
+    in.
     `manifest` is the kernel's entry in tile2c.json (see the contract) without "file" and "sha256".
     """
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, cast
 
 from tile2c.transpile.output import header
+
+if TYPE_CHECKING:
+    from merge3 import SequenceMatcherProtocol
 
 # Stands for the header in all three texts, so that the header itself is never merged.
 _HEADER = "\0header\n"
@@ -24,7 +28,8 @@ def merge(base: str, edited: str, generated: str, name: str) -> Merged:
     """Applies what people changed since `base` to `generated`; conflicts are marked as git does."""
     from merge3 import Merge3
 
-    three = Merge3(_lines(base), _lines(edited), _lines(generated), sequence_matcher=_ExactMatcher)
+    matcher = cast("type[SequenceMatcherProtocol[str]]", _ExactMatcher)
+    three = Merge3(_lines(base), _lines(edited), _lines(generated), sequence_matcher=matcher)
     lines: list[str] = []
     conflicts = 0
     for group in three.merge_groups():

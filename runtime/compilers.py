@@ -1,0 +1,121 @@
+"""Runs the compile command of a kernel file's header, and keeps what it made in a cache.
+
+The header of each file says how it is compiled; nothing else has to be known about its target.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tile2c.runtime.errors import CompileError, CompilerMissing
+from tile2c.transpile.output import header
+
+TIMEOUT = 600  # seconds; no compiler needs that long for one kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A compile command without the file that it reads and the one that it writes."""
+
+    program: str
+    flags: tuple[str, ...]
+    suffix: str  # of the module: .cubin
+
+    @property
+    def key(self) -> str:
+        """The command as one string, for digests and messages."""
+        return shlex.join((self.program, *self.flags))
+
+
+def command_of(text: str, file_name: str) -> Command:
+    """The command in the header of a kernel file; raises CompileError without one."""
+    line = header.compile_command(text)
+    if line is None:
+        raise CompileError(f"{file_name}: its header has no `compile` line")
+    words = shlex.split(line)
+    flags: list[str] = []
+    suffix = ".bin"
+    rest = iter(words[1:])
+    for word in rest:
+        if word == "-o":
+            suffix = Path(next(rest, suffix)).suffix
+        elif word == "-cubin":
+            flags.append(word)
+            suffix = ".cubin"
+        elif Path(word).name != Path(file_name).name:
+            flags.append(word)
+    return Command(words[0], tuple(flags), suffix)
+
+
+def available(text: str, file_name: str) -> bool:
+    """Whether the compiler that the header names is on the search path."""
+    try:
+        return shutil.which(command_of(text, file_name).program) is not None
+    except CompileError:
+        return False
+
+
+def compile_text(text: str, file_name: str, *, extra: tuple[str, ...] = ()) -> tuple[bytes, str]:
+    """Compiles a kernel's text alone in an empty folder; the module and the compiler's version."""
+    command = command_of(text, file_name)
+    program = shutil.which(command.program)
+    if program is None:
+        raise CompilerMissing(f"{command.program} is not on the search path, {file_name} needs it")
+    with tempfile.TemporaryDirectory(prefix="tile2c-") as folder:
+        source = Path(folder, Path(file_name).name)
+        module = Path(folder, f"module{command.suffix}")
+        source.write_bytes(text.encode("utf-8", "surrogateescape"))
+        words = [program, *command.flags, *extra, source.name, "-o", module.name]
+        try:
+            done = subprocess.run(
+                words, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompileError(f"{command.key} {file_name}: {error}") from error
+        if done.returncode or not module.exists():
+            log = (done.stderr + done.stdout).strip() or f"exit status {done.returncode}"
+            raise CompileError(f"{command.key} {file_name}\n{log}")
+        return module.read_bytes(), version_of(program)
+
+
+def compiled(text: str, file_name: str, *, extra: tuple[str, ...] = ()) -> Path:
+    """The module of a text from the user's cache, compiled first if it is not there."""
+    from platformdirs import user_cache_path
+
+    command = command_of(text, file_name)
+    program = shutil.which(command.program)
+    version = version_of(program) if program else ""
+    parts = (header.body(text), command.key, *extra, version)
+    content = "\0".join(parts).encode("utf-8", "surrogateescape")
+    name = hashlib.sha256(content).hexdigest()[:32]
+    path = user_cache_path("tile2c", appauthor=False) / "modules" / f"{name}{command.suffix}"
+    if not path.exists():
+        module, _ = compile_text(text, file_name, extra=extra)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(module)
+        os.replace(temporary, path)
+    return path
+
+
+@cache
+def version_of(program: str) -> str:
+    """The compiler's own line about its version: `nvcc 13.0.88` or the like."""
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return Path(program).name
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    release = [line for line in lines if "release" in line.lower() or "version" in line.lower()]
+    return (release or lines or [Path(program).name])[-1]

@@ -1,0 +1,259 @@
+"""The main spelling: `tile2c INPUT.py [INPUT.py ...] -o OUT`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tile2c.transpile.cli.report import Format, Reporter, status_of
+from tile2c.transpile.cli.status import Status, UsageProblem, nearest, suggestion
+from tile2c.transpile.diagnostics import Diagnostics
+
+if TYPE_CHECKING:
+    from tile2c.transpile.output.scope import Policy, Scope
+    from tile2c.transpile.pipeline import Form, Request
+    from tile2c.transpile.stage import Defines
+
+DEFAULT_TARGET = "cuda"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The command line, understood but not checked against the input files."""
+
+    inputs: tuple[str, ...]
+    out: str | None
+    targets: tuple[str, ...]
+    defines: tuple[str, ...]
+    kernels: tuple[str, ...]
+    emit: Form | None
+    line_info: bool
+    compile_modules: bool
+    check: bool
+    pristine: bool
+    merge: bool
+    force: bool
+    format: Format
+    list_kernels: bool
+    list_targets: bool
+    version: bool
+
+
+def generate(arguments: Sequence[str]) -> int:
+    """Does what the command line asks for and returns the exit status."""
+    from tile2c.transpile.cli.options import command
+
+    parser = command()
+    if not arguments:
+        return _without_arguments(parser)
+    with parser.make_context("tile2c", list(arguments)) as context:
+        values: dict[str, Any] = dict(context.params)
+    options = Options(**values)
+    if options.version:
+        return _print_version()
+    if options.list_targets:
+        from tile2c.transpile.cli.listing import print_targets
+
+        return print_targets(as_json=options.format == "json")
+    _check_together(options)
+    request = _request(options)
+    if options.list_kernels:
+        from tile2c.transpile.cli.listing import print_kernels
+
+        return print_kernels(request, Reporter(options.format))
+    if options.emit is not None:
+        return _emit(options, options.emit, request)
+    return _write_or_check(options, request)
+
+
+def _without_arguments(parser: Any) -> int:
+    import click
+
+    with click.Context(parser, info_name="tile2c") as context:
+        print(parser.get_help(context), file=sys.stderr)
+    return Status.USAGE
+
+
+def _print_version() -> int:
+    from tile2c import __version__
+
+    print(f"tile2c {__version__}")
+    return Status.DONE
+
+
+def _check_together(options: Options) -> None:
+    """Refuses options that contradict each other or lack another one."""
+    if not options.inputs:
+        raise UsageProblem("T2C001", "no input file", "tile2c INPUT.py -o OUT")
+    for name in options.inputs:
+        _check_input(name)
+    if options.merge and options.force:
+        raise UsageProblem("T2C001", "--merge and --force exclude each other", None)
+    if options.pristine and not options.check:
+        raise UsageProblem("T2C001", "--pristine only means something with --check", None)
+    if options.check and (options.merge or options.force or options.compile_modules):
+        other = "--merge" if options.merge else "--force" if options.force else "--compile"
+        raise UsageProblem("T2C001", f"--check writes nothing, so {other} cannot go with it", None)
+    if options.emit is not None and (options.check or options.compile_modules):
+        other = "--check" if options.check else "--compile"
+        raise UsageProblem("T2C001", f"--emit writes no kernels, so {other} cannot go with it")
+    if options.out is None and options.emit is None and not options.list_kernels:
+        names = " ".join(options.inputs)
+        raise UsageProblem("T2C001", "no output folder", f"tile2c {names} -o out/")
+    if options.out is not None and Path(options.out).is_file():
+        raise UsageProblem("T2C001", f"-o {options.out} is a file, not a folder", None)
+
+
+def _request(options: Options) -> Request:
+    from tile2c.transpile.pipeline import Request
+
+    return Request(
+        inputs=tuple(Path(name) for name in options.inputs),
+        targets=target_names(options.targets),
+        defines=parsed_defines(options.defines),
+        kernels=options.kernels,
+        line_info=options.line_info,
+    )
+
+
+def _check_input(name: str) -> None:
+    from tile2c.transpile.cli.main import VERBS
+
+    path = Path(name)
+    if path.is_file():
+        return
+    if path.is_dir():
+        raise UsageProblem("T2C003", f"{name} is a folder, not a file", f"tile2c {name}/*.py -o …")
+    if not path.suffix and path.parent == Path() and (verb := nearest(name, VERBS)):
+        raise UsageProblem("T2C003", f"no such file or verb: {name}", f"did you mean {verb}?")
+    beside = [item.name for item in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    near = nearest(path.name, sorted(beside))
+    hint = f"did you mean {path.with_name(near).as_posix()}?" if near else None
+    raise UsageProblem("T2C003", f"no such file: {name}", hint)
+
+
+def target_names(values: Sequence[str]) -> tuple[str, ...]:
+    """Full names of the targets asked for, each once, in the order given."""
+    from tile2c.transpile import targets
+
+    found: list[str] = []
+    for value in ",".join(values or (DEFAULT_TARGET,)).split(","):
+        try:
+            name = targets.find(value.strip()).name
+        except targets.UnknownTarget as error:
+            known = [target.name for target in targets.all_targets()]
+            hint = suggestion(value.strip(), known)
+            raise UsageProblem("T2C002", f"unknown target {value.strip()!r}", hint) from error
+        if name not in found:
+            found.append(name)
+    return tuple(found)
+
+
+_DEFINE = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:\s*%\s*\w+)?\s*=\s*\S")
+
+
+def parsed_defines(values: Sequence[str]) -> Defines:
+    """The `-D` values as the stage wants them; UsageProblem for what has not their form."""
+    from tile2c.transpile import stage
+
+    for value in values:
+        if not _DEFINE.match(value):
+            raise UsageProblem(
+                "T2C006",
+                f"-D {value}: not of the form NAME=VALUE",
+                "-D block_M=64, -D gemm.block_M=64, -D N=dynamic or -D M%16=0",
+            )
+    try:
+        return stage.parse_defines(tuple(values))
+    except ValueError as error:
+        raise UsageProblem("T2C006", f"-D: {error}", None) from error
+
+
+def _emit(options: Options, form: Form, request: Request) -> int:
+    from tile2c.transpile.output.commit import Changes, commit
+    from tile2c.transpile.pipeline import emit
+
+    diagnostics = Diagnostics()
+    texts = emit(request, form, diagnostics)
+    Reporter(options.format).show_all(diagnostics.items)
+    if diagnostics.failed:
+        return status_of(diagnostics)
+    if form == "normal" and options.out is not None:
+        changes = Changes()
+        for text in texts:
+            changes.write(text.file_name, text.text)
+        commit(Path(options.out), changes)
+        return Status.DONE
+    print("\n".join(text.text.rstrip("\n") + "\n" for text in texts), end="")
+    return Status.DONE
+
+
+def _write_or_check(options: Options, request: Request) -> int:
+    from tile2c.transpile import pipeline
+    from tile2c.transpile.cli.progress import busy
+
+    assert options.out is not None
+    out = Path(options.out)
+    reporter = Reporter(options.format)
+    diagnostics = Diagnostics()
+    with busy("transpiling", reporter):
+        kernels = pipeline.generate(request, diagnostics)
+    if diagnostics.failed:
+        reporter.show_all(diagnostics.items)
+        return status_of(diagnostics)
+    scope = _scope(options, request)
+    if options.check:
+        from tile2c.transpile.output.check import check_folder
+
+        check_folder(out, kernels, scope, diagnostics, pristine=options.pristine)
+    else:
+        from tile2c.transpile.cli.modules import compiler
+        from tile2c.transpile.output.write import write_folder
+
+        written = write_folder(
+            out,
+            kernels,
+            scope,
+            _policy(options),
+            diagnostics,
+            compiler(reporter) if options.compile_modules else None,
+        )
+        for file in written.files if written else ():
+            reporter.done(f"wrote {(out / file).as_posix()}")
+        for file in written.removed if written else ():
+            reporter.done(f"removed {(out / file).as_posix()}")
+    reporter.show_all(diagnostics.items)
+    return status_of(diagnostics)
+
+
+def _scope(options: Options, request: Request) -> Scope:
+    from tile2c import __version__
+    from tile2c.transpile.output.scope import Scope
+
+    return Scope(
+        tile2c=__version__,
+        sources=tuple(path.name for path in request.inputs),
+        targets=request.targets,
+        defines=tuple(sorted(options.defines)),
+        only=bool(request.kernels),
+        unready=lambda: _unready(request),
+    )
+
+
+def _unready(request: Request) -> frozenset[str]:
+    """Kernels that are in the sources but were skipped because they need a `-D`."""
+    from tile2c.transpile.pipeline import list_kernels
+
+    listed = list_kernels(request, Diagnostics())
+    return frozenset(kernel.name for kernel in listed if kernel.ready is not True)
+
+
+def _policy(options: Options) -> Policy:
+    from tile2c.transpile.cli.modules import verify_merge
+    from tile2c.transpile.output.scope import Policy
+
+    return Policy(merge=options.merge, force=options.force, verify=verify_merge)
