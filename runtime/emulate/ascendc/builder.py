@@ -1,0 +1,146 @@
+"""Compiles a kernel text together with the model, in the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+from tile2c.runtime.errors import CompileError, CompilerMissing
+
+ARCHITECTURES = ("ascend910b",)
+MODEL = Path(__file__).resolve().parent / "model"
+ABI = Path(__file__).resolve().parent.parent
+TIMEOUT = 300  # seconds
+# bisheng refuses a narrowing conversion in braces where g++ only warns.
+COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-Werror=narrowing")
+KERNEL_FLAGS = (*COMMON, "-O1", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
+RUNTIME_FLAGS = (*COMMON, "-O2")
+
+INIT_BUFFER = re.compile(r"\bInitBuffer\s*\(\s*([A-Za-z_]\w*(?:\s*(?:\.|->|\[\w*\])\s*\w*)*)\s*,")
+
+
+def build(
+    text: str, file_name: str, entries: Sequence[str], arch: str, checks: frozenset[str]
+) -> Path:
+    """The shared object of a kernel text; lines in its reports are those of `file_name`.
+
+    `entries` are the names of the kernels. `checks` only matters at launch. Raises CompileError
+    with the compiler's messages, CompilerMissing without a C++ compiler.
+    """
+    if arch not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise CompileError(f"{file_name}: the Ascend C model knows {known}, not {arch}")
+    compiler = _compiler()
+    unit = _unit(text, file_name, entries)
+    objects = _runtime(compiler)
+    key = _digest([unit, compiler, *KERNEL_FLAGS, *(path.name for path in objects), _model_key()])
+    target = _cache() / f"{key}.so"
+    if not target.exists():
+        flags = (*KERNEL_FLAGS, "-shared", *_includes())
+        _compile(compiler, flags, unit, target, [str(path) for path in objects], file_name)
+    return target
+
+
+def _unit(text: str, file_name: str, entries: Sequence[str]) -> str:
+    """The translation unit: the text, then the tables that the model looks names up in."""
+    name = _quoted(Path(file_name).name)
+    rows = ", ".join(f"emu::entry<&{entry}>({_quoted(entry)})" for entry in entries)
+    buffers = ", ".join(f"{{{line}, {_quoted(buffer)}}}" for line, buffer in _buffers(text))
+    return (
+        f"#line 1 {name}\n{text}\n"
+        '#line 1 "tables"\n'
+        f"static const emu::Entry emu_entries[] = {{{rows}}};\n"
+        f'static const emu::BufferName emu_buffers[] = {{{buffers or "{0, 0}"}}};\n'
+        f"const emu::Module emu::module = {{{name}, emu_entries, {len(entries)}, "
+        "emu_buffers, sizeof emu_buffers / sizeof *emu_buffers};\n"
+    )
+
+
+def _buffers(text: str) -> Iterable[tuple[int, str]]:
+    """The line and the first argument of each InitBuffer call."""
+    for found in INIT_BUFFER.finditer(text):
+        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\s+", "", found[1])
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+@cache
+def _compiler() -> str:
+    for name in (os.environ.get("CXX", ""), "g++", "c++", "clang++"):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    raise CompilerMissing("emulation needs a C++ compiler (g++) on the search path")
+
+
+def _includes() -> tuple[str, ...]:
+    return (f"-I{MODEL / 'include'}", f"-I{MODEL}", f"-I{ABI}")
+
+
+@cache
+def _model_key() -> str:
+    """A digest of every source of the model."""
+    files = sorted(path for path in MODEL.rglob("*") if path.suffix in (".h", ".cpp"))
+    return _digest([path.read_text("utf-8") for path in (*files, ABI / "abi.h")])
+
+
+@cache
+def _runtime(compiler: str) -> tuple[Path, ...]:
+    """The objects of the model's own sources, compiled once for each version of it."""
+    key = _digest([_model_key(), compiler, *RUNTIME_FLAGS])
+    objects = []
+    for source in sorted(MODEL.glob("*.cpp")):
+        target = _cache() / f"{source.stem}-{key}.o"
+        if not target.exists():
+            flags = (*RUNTIME_FLAGS, "-c", *_includes())
+            _compile(compiler, flags, source.read_text("utf-8"), target, [], source.name)
+        objects.append(target)
+    return tuple(objects)
+
+
+def _compile(
+    compiler: str,
+    flags: Sequence[str],
+    text: str,
+    target: Path,
+    objects: Sequence[str],
+    file_name: str,
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="tile2c-") as folder:
+        source = Path(folder, "unit.cpp")
+        source.write_bytes(text.encode("utf-8", "surrogateescape"))
+        made = Path(folder, "made")
+        words = [compiler, *flags, str(source), *objects, "-o", str(made)]
+        try:
+            done = subprocess.run(
+                words, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompileError(f"{file_name}: {error}") from error
+        if done.returncode:
+            raise CompileError(f"{file_name} does not compile for emulation\n{done.stderr.strip()}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=target.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(made.read_bytes())
+        os.replace(temporary, target)
+
+
+def _cache() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("tile2c", appauthor=False) / "emulate" / "ascendc"
+
+
+def _digest(parts: Sequence[str]) -> str:
+    content = "\0".join(parts).encode("utf-8", "surrogateescape")
+    return hashlib.sha256(content).hexdigest()[:32]
