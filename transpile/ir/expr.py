@@ -1,4 +1,4 @@
-"""Expressions of the tile IR. Every conversion is an explicit `Cast`: nothing later re-derives a type.
+"""Expressions of the tile IR. Every conversion is a `Cast`: nothing later re-derives a type.
 
 Equality is structural and ignores spans and the names of constants, so passes may compare freely.
 """
@@ -25,7 +25,7 @@ class Expr:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Const(Expr):
-    """A number known at build time. `name` is the author's (`block_M`): it folds, but prints by name."""
+    """A number known at build time. `name` is the author's (`block_M`): it prints by it."""
 
     value: int | float | bool
     name: str | None = field(default=None, compare=False)
@@ -41,6 +41,7 @@ class Var(Expr):
 
     name: str
     kind: VarKind
+    author: str | None = field(default=None, compare=False)  # the source's name, where it differs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,9 @@ class Buffer:
     dtype: DType
     strides: tuple[Expr, ...] | None = None  # in elements; None is row-major without gaps
     span: Span | None = field(default=None, compare=False, repr=False)
+    quote: str = field(default="", compare=False, repr=False)  # the allocation, on one line
+    comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    remark: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,4 +148,6 @@ def true() -> Const:
     return Const(dtype=BOOL, value=True)
 
 
-AnyExpr = Const | Var | Load | Binary | Unary | Compare | Logical | Select | Cast | Reinterpret | Call
+AnyExpr = (
+    Const | Var | Load | Binary | Unary | Compare | Logical | Select | Cast | Reinterpret | Call
+)

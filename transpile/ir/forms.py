@@ -25,7 +25,7 @@ class Stmt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """One dimension of a region: [start, start + extent). A `point` was a plain index: no dimension."""
+    """One dimension of a region: [start, start + extent). A `point`, a plain index, is no dimension."""
 
     start: Expr
     extent: Expr
@@ -73,7 +73,7 @@ class Fill(Stmt):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemm(Stmt):
-    """c (M, N) += op(a) @ op(b); a is (M, K), or (K, M) if `transpose_a`; b is (K, N), or (N, K)."""
+    """c (M, N) += op(a) @ op(b); a is (M, K), or (K, M) if `transpose_a`; b (K, N), or (N, K)."""
 
     a: Region
     b: Region
@@ -89,7 +89,7 @@ ReduceOp = Literal["sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduce(Stmt):
-    """dst = op over `dim` of src, in dst's type; with `clear` False dst's old value takes part once.
+    """dst = op over `dim` of src, in dst's type; without `clear` dst's old value takes part once.
 
     `dim` counts the dimensions of src's shape. dst's shape is src's without it, or with 1 there.
     """
@@ -192,7 +192,7 @@ class Pipelined(Stmt):
     var: Var
     start: Expr
     stop: Expr
-    num_stages: int
+    num_stages: Const
     body: tuple[Stmt, ...]
 
 
@@ -230,8 +230,8 @@ class Assert(Stmt):
 
 
 AnyStmt = (
-    Copy | Fill | Gemm | Reduce | Scan | Parallel | Atomic | AtomicTile | Let | Declare | Store | For
-    | Pipelined | While | If | Jump | AuthorSync | Assert
+    Copy | Fill | Gemm | Reduce | Scan | Parallel | Atomic | AtomicTile | Let | Declare | Store
+    | For | Pipelined | While | If | Jump | AuthorSync | Assert
 )  # fmt: skip
 
 
@@ -253,10 +253,11 @@ class Launch:
     grid: tuple[Expr, ...]
     threads: tuple[int, int, int]
     blocks: tuple[Var, ...]  # block indices, as many as grid extents
-    thread_vars: tuple[Var, ...] = ()  # names the author gave to thread indices, for x, y, z in turn
+    thread_vars: tuple[Var, ...] = ()  # the author's names of thread indices, for x, y, z in turn
     buffers: tuple[Buffer, ...]  # shared, fragment and local arrays, in order of definition
     body: tuple[Stmt, ...]
     order: BlockOrder | None = None
+    when: Expr | None = None  # launched only if this holds (over sizes and scalars)
     span: Span | None = field(default=None, compare=False, repr=False)
     quote: str = field(default="", compare=False)
     comments: tuple[str, ...] = ()
@@ -274,7 +275,7 @@ class Param:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A kernel: what the host calls. `sizes` are symbolic dimensions found from the tensors' shapes."""
+    """What the host calls. `sizes` are symbolic dimensions, found from the tensors' shapes."""
 
     name: str
     params: tuple[Param, ...]

@@ -1,0 +1,150 @@
+"""One element of a buffer: index counts, and where fragments and private arrays may be indexed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+from tile2c.transpile.ir.build import arithmetic
+from tile2c.transpile.ir.build.context import Builder, Poison, Stop, allocated_here
+from tile2c.transpile.ir.constants import constant_int
+from tile2c.transpile.ir.expr import Binary, Buffer, Const, Expr, Var
+from tile2c.transpile.ir.walk import variables
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    buffer: Buffer
+    index: tuple[Expr, ...]
+
+
+def named_buffer(b: Builder, node: cst.BaseExpression) -> Buffer:
+    """The buffer that an expression names, or an error."""
+    from tile2c.transpile.ir.build.expressions import undefined
+
+    if not isinstance(node, cst.Name):
+        b.fail("T2C246", "a buffer is needed here", node)
+    found = b.scopes.find(node.value)
+    match found:
+        case Buffer():
+            return found
+        case Poison():
+            raise Stop
+        case None:
+            undefined(b, node)
+    b.fail("T2C246", f"`{node.value}` is a number, but a buffer is needed here", node)
+
+
+def element(b: Builder, node: cst.Subscript) -> Element:
+    """`buffer[i, j]`, with every index an integer and as many as the buffer has dimensions."""
+    from tile2c.transpile.ir.build.expressions import expressions
+
+    buffer = named_buffer(b, node.value)
+    parts: list[cst.BaseExpression] = []
+    for part in node.slice:
+        if not isinstance(part.slice, cst.Index):
+            b.fail("T2C246", "a slice is a region, but one element is needed here", node)
+        parts.append(part.slice.value)
+    if buffer.scope == "variable":
+        return _variable(b, buffer, parts, node)
+    check_rank(b, buffer, len(parts), node)
+    found = [
+        arithmetic.whole(b, value, part, f"an index of {buffer.name}")
+        for value, part in zip(expressions(b, parts), parts, strict=True)
+    ]
+    index = tuple(wrapped_index(b, buffer, dim, expr, parts[dim]) for dim, expr in enumerate(found))
+    _check_place(b, buffer, index, node)
+    return Element(buffer, index)
+
+
+def check_rank(b: Builder, buffer: Buffer, given: int, node: cst.CSTNode) -> None:
+    rank = len(buffer.shape)
+    if given != rank:
+        b.fail(
+            "T2C232",
+            f"{buffer.name} has {rank} dimension{'s' * (rank != 1)} "
+            f"but is given {given} ind{'ices' if given != 1 else 'ex'}",
+            node,
+            notes=allocated_here(buffer),
+        )
+
+
+def wrapped_index(b: Builder, buffer: Buffer, dim: int, index: Expr, node: cst.CSTNode) -> Expr:
+    """A provably negative index counts from the end; a constant one has to lie inside on chip."""
+    value = constant_int(index)
+    if value is None:
+        return index
+    extent = buffer.shape[dim]
+    if value < 0:
+        size = constant_int(extent)
+        if size is None:
+            return Binary(dtype=extent.dtype, op="+", a=extent, b=index, span=index.span)
+        index = Const(dtype=index.dtype, value=value + size, span=index.span)
+        value += size
+    size = constant_int(extent)
+    if buffer.scope != "global" and size is not None and not 0 <= value < size:
+        b.fail(
+            "T2C311",
+            f"index {value} is outside {buffer.name}, whose dimension {dim} has {size} elements",
+            node,
+            notes=allocated_here(buffer),
+        )
+    return index
+
+
+def _variable(
+    b: Builder, buffer: Buffer, parts: list[cst.BaseExpression], node: cst.Subscript
+) -> Element:
+    """`v[0]` is the old spelling of a variable."""
+    zero = len(parts) == 1 and isinstance(parts[0], cst.Integer) and parts[0].evaluated_value == 0
+    if not zero:
+        b.fail("T2C232", f"{buffer.name} is a variable: write `{buffer.name}`", node)
+    return Element(buffer, ())
+
+
+def _check_place(b: Builder, buffer: Buffer, index: tuple[Expr, ...], node: cst.Subscript) -> None:
+    if buffer.scope == "fragment":
+        _check_fragment(b, buffer, index, node)
+    if buffer.scope == "local" and b.in_parallel:
+        for expr in index:
+            if any(var.name in b.parallel_vars for var in variables(expr)):
+                b.fail(
+                    "T2C310",
+                    f"{buffer.name} is private to each thread, but the T.Parallel variable in its "
+                    "index is spread over threads",
+                    node,
+                    notes=allocated_here(buffer),
+                    help=f"make {buffer.name} a fragment (T.alloc_fragment)",
+                )
+
+
+def _check_fragment(
+    b: Builder, buffer: Buffer, index: tuple[Expr, ...], node: cst.Subscript
+) -> None:
+    for dim, expr in enumerate(index):
+        if constant_int(buffer.shape[dim]) == 1 and constant_int(expr) == 0:
+            continue
+        value = constant_int(expr)
+        if value is not None and (value != 0 or not b.in_parallel):
+            _refuse_fragment(b, buffer, f"with the constant {value}", node)
+        if value is not None:
+            continue
+        for var in variables(expr):
+            if not _spread(b, var):
+                _refuse_fragment(b, buffer, f"by `{var.author or var.name}`", node)
+
+
+def _spread(b: Builder, var: Var) -> bool:
+    """Whether a variable may index a fragment: it runs over the iterations of a T.Parallel."""
+    return var.name in b.parallel_vars
+
+
+def _refuse_fragment(b: Builder, buffer: Buffer, how: str, node: cst.Subscript) -> None:
+    b.fail(
+        "T2C309",
+        f"the fragment {buffer.name} is indexed {how}: its elements are spread over the threads, "
+        "so only variables of T.Parallel index it",
+        node,
+        notes=allocated_here(buffer),
+        help="loop with T.Parallel, use T.reduce_sum and the like, or stage through T.alloc_shared",
+    )

@@ -1,0 +1,44 @@
+"""Statements without effect on results: dropped, or kept as facts about the launch."""
+
+from __future__ import annotations
+
+import libcst as cst
+from tile2c.transpile.ir.build import conversions
+from tile2c.transpile.ir.build.arguments import Arguments
+from tile2c.transpile.ir.build.context import Builder
+from tile2c.transpile.ir.forms import BlockOrder
+from tile2c.transpile.ir.walk import loads, variables
+
+HINTS = frozenset(
+    "annotate_l2_hit_ratio annotate_restrict_buffers annotate_min_blocks_per_sm annotate_layout "
+    "annotate_compile_flags annotate_pass_configs annotate_ws_schedule func_attr attr "
+    "set_max_nreg inc_max_nreg dec_max_nreg no_set_max_nreg disable_warp_group_reg_alloc "
+    "annotate_producer_reg_dealloc annotate_consumer_reg_alloc fence_proxy_async "
+    "pdl_trigger pdl_sync".split()
+)
+
+
+def assume(b: Builder, node: cst.Call) -> None:
+    """`T.assume(condition)`: kept where it speaks of sizes and parameters alone."""
+    args = Arguments(b, node, "T.assume")
+    value = args.value("condition", 0)
+    args.finish()
+    expr = conversions.condition(b, value, node)
+    fixed = all(var.kind in ("size", "scalar") for var in variables(expr))
+    if fixed and not any(loads(expr)):
+        b.assumptions.append(expr)
+
+
+def swizzle(b: Builder, node: cst.Call) -> None:
+    """`T.use_swizzle(panel_size, order=, enable=)`."""
+    args = Arguments(b, node, "T.use_swizzle")
+    panel = args.whole("panel_size", 0)
+    order = args.text("order", 1, "row")
+    enabled = args.flag("enable", 2, True)
+    args.finish()
+    if order not in ("row", "column"):
+        b.fail("T2C242", f"`{order}` is not an order of blocks: row or column", node)
+    if panel <= 0:
+        b.fail("T2C242", f"a panel of {panel} blocks: it has to be positive", node)
+    if enabled:
+        b.swizzle = BlockOrder(panel=panel, order="row" if order == "row" else "column")
