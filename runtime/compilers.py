@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 from tile2c.runtime.errors import CompileError, CompilerMissing
 from tile2c.transpile.output import header
 
+_ARCH_FLAGS = ("-arch=", "--gpu-architecture=", "--offload-arch=", "--cuda-gpu-arch=")
 TIMEOUT = 600  # seconds; no compiler needs that long for one kernel
 
 
@@ -28,6 +30,16 @@ class Command:
     program: str
     flags: tuple[str, ...]
     suffix: str  # of the module: .cubin
+
+    def for_arch(self, arch: str | None) -> Command:
+        """The same command for another architecture of the same text; None changes nothing."""
+        if arch is None:
+            return self
+        flags = tuple(
+            f"{flag.partition('=')[0]}={arch}" if flag.startswith(_ARCH_FLAGS) else flag
+            for flag in self.flags
+        )
+        return Command(self.program, flags, self.suffix)
 
     @property
     def key(self) -> str:
@@ -63,9 +75,9 @@ def available(text: str, file_name: str) -> bool:
         return False
 
 
-def compile_text(text: str, file_name: str, *, extra: tuple[str, ...] = ()) -> tuple[bytes, str]:
+def compile_text(text: str, file_name: str, *, arch: str | None = None) -> tuple[bytes, str]:
     """Compiles a kernel's text alone in an empty folder; the module and the compiler's version."""
-    command = command_of(text, file_name)
+    command = command_of(text, file_name).for_arch(arch)
     program = shutil.which(command.program)
     if program is None:
         raise CompilerMissing(f"{command.program} is not on the search path, {file_name} needs it")
@@ -73,7 +85,7 @@ def compile_text(text: str, file_name: str, *, extra: tuple[str, ...] = ()) -> t
         source = Path(folder, Path(file_name).name)
         module = Path(folder, f"module{command.suffix}")
         source.write_bytes(text.encode("utf-8", "surrogateescape"))
-        words = [program, *command.flags, *extra, source.name, "-o", module.name]
+        words = [program, *command.flags, source.name, "-o", module.name]
         try:
             done = subprocess.run(
                 words, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, check=False
@@ -86,25 +98,51 @@ def compile_text(text: str, file_name: str, *, extra: tuple[str, ...] = ()) -> t
         return module.read_bytes(), version_of(program)
 
 
-def compiled(text: str, file_name: str, *, extra: tuple[str, ...] = ()) -> Path:
-    """The module of a text from the user's cache, compiled first if it is not there."""
+def compiled(text: str, file_name: str, *, arch: str | None = None) -> bytes:
+    """The module of a text, from the user's cache if it was compiled before.
+
+    CUDA text goes to NVRTC where its compiler is not installed.
+    """
+    command = command_of(text, file_name).for_arch(arch)
+    program = shutil.which(command.program)
+    if program is not None:
+        return _cached(
+            (header.body(text), command.key, version_of(program)),
+            command.suffix,
+            lambda: compile_text(text, file_name, arch=arch)[0],
+        )
+    if command.program != "nvcc":
+        raise CompilerMissing(f"{command.program} is not on the search path, {file_name} needs it")
+    from tile2c.runtime.nvrtc import Nvrtc
+
+    library = Nvrtc.find()
+    return _cached(
+        (header.body(text), command.key, f"nvrtc {library.version}"),
+        command.suffix,
+        lambda: library.compile(text, file_name, command.flags),
+    )
+
+
+def _cached(parts: tuple[str, ...], suffix: str, make: Callable[[], bytes]) -> bytes:
+    """What `make` gives, kept under a digest of `parts`; another process may do the same."""
     from platformdirs import user_cache_path
 
-    command = command_of(text, file_name)
-    program = shutil.which(command.program)
-    version = version_of(program) if program else ""
-    parts = (header.body(text), command.key, *extra, version)
     content = "\0".join(parts).encode("utf-8", "surrogateescape")
     name = hashlib.sha256(content).hexdigest()[:32]
-    path = user_cache_path("tile2c", appauthor=False) / "modules" / f"{name}{command.suffix}"
-    if not path.exists():
-        module, _ = compile_text(text, file_name, extra=extra)
+    path = user_cache_path("tile2c", appauthor=False) / "modules" / f"{name}{suffix}"
+    try:
+        return path.read_bytes()
+    except OSError:
+        module = make()
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "wb") as stream:
             stream.write(module)
         os.replace(temporary, path)
-    return path
+    except OSError:
+        pass  # a cache that cannot be written costs time, nothing else
+    return module
 
 
 @cache

@@ -1,0 +1,1 @@
+"""How kernels reach a device: one file a backend, behind the protocol of `protocol.py`."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +14,11 @@ from tile2c.transpile.cli.status import Status, UsageProblem, nearest, suggestio
 from tile2c.transpile.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
+    from tile2c.transpile.output.generated import GeneratedKernel
     from tile2c.transpile.output.scope import Policy, Scope
+    from tile2c.transpile.output.write import Written
     from tile2c.transpile.pipeline import Form, Request
-    from tile2c.transpile.stage import Defines
+    from tile2c.transpile.stage.defines import Defines
 
 DEFAULT_TARGET = "cuda"
 
@@ -27,20 +29,20 @@ class Options:
 
     inputs: tuple[str, ...]
     out: str | None
-    targets: tuple[str, ...]
-    defines: tuple[str, ...]
-    kernels: tuple[str, ...]
-    emit: Form | None
-    line_info: bool
-    compile_modules: bool
-    check: bool
-    pristine: bool
-    merge: bool
-    force: bool
-    format: Format
-    list_kernels: bool
-    list_targets: bool
-    version: bool
+    targets: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    emit: Form | None = None
+    line_info: bool = False
+    compile_modules: bool = False
+    check: bool = False
+    pristine: bool = False
+    merge: bool = False
+    force: bool = False
+    format: Format = "text"
+    list_kernels: bool = False
+    list_targets: bool = False
+    version: bool = False
 
 
 def generate(arguments: Sequence[str]) -> int:
@@ -59,8 +61,8 @@ def generate(arguments: Sequence[str]) -> int:
         from tile2c.transpile.cli.listing import print_targets
 
         return print_targets(as_json=options.format == "json")
-    _check_together(options)
-    request = _request(options)
+    check_together(options)
+    request = request_of(options)
     if options.list_kernels:
         from tile2c.transpile.cli.listing import print_kernels
 
@@ -85,7 +87,7 @@ def _print_version() -> int:
     return Status.DONE
 
 
-def _check_together(options: Options) -> None:
+def check_together(options: Options) -> None:
     """Refuses options that contradict each other or lack another one."""
     if not options.inputs:
         raise UsageProblem("T2C001", "no input file", "tile2c INPUT.py -o OUT")
@@ -108,7 +110,7 @@ def _check_together(options: Options) -> None:
         raise UsageProblem("T2C001", f"-o {options.out} is a file, not a folder", None)
 
 
-def _request(options: Options) -> Request:
+def request_of(options: Options) -> Request:
     from tile2c.transpile.pipeline import Request
 
     return Request(
@@ -153,24 +155,28 @@ def target_names(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-_DEFINE = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:\s*%\s*\w+)?\s*=\s*\S")
-
-
 def parsed_defines(values: Sequence[str]) -> Defines:
-    """The `-D` values as the stage wants them; UsageProblem for what has not their form."""
-    from tile2c.transpile import stage
+    """The `-D` values as the stage wants them; UsageProblem for what cannot be read."""
+    from tile2c.transpile.stage.defines import DefineError, parse_defines
 
-    for value in values:
-        if not _DEFINE.match(value):
-            raise UsageProblem(
-                "T2C006",
-                f"-D {value}: not of the form NAME=VALUE",
-                "-D block_M=64, -D gemm.block_M=64, -D N=dynamic or -D M%16=0",
-            )
     try:
-        return stage.parse_defines(tuple(values))
-    except ValueError as error:
-        raise UsageProblem("T2C006", f"-D: {error}", None) from error
+        return parse_defines(tuple(values))
+    except DefineError as error:
+        hint = "-D block_M=64, -D gemm.block_M=64, -D N=dynamic or -D M%16=0"
+        raise UsageProblem("T2C006", str(error), hint) from error
+
+
+@contextmanager
+def names_checked() -> Iterator[None]:
+    """Turns a `--kernel` or `-D` name that no input file knows into a problem of usage."""
+    from tile2c.transpile.stage.defines import UnknownName
+
+    try:
+        yield
+    except UnknownName as error:
+        message, _, hint = str(error).partition("; ")
+        code = "T2C004" if error.option == "--kernel" else "T2C005"
+        raise UsageProblem(code, message, hint or None) from error
 
 
 def _emit(options: Options, form: Form, request: Request) -> int:
@@ -178,7 +184,8 @@ def _emit(options: Options, form: Form, request: Request) -> int:
     from tile2c.transpile.pipeline import emit
 
     diagnostics = Diagnostics()
-    texts = emit(request, form, diagnostics)
+    with names_checked():
+        texts = emit(request, form, diagnostics)
     Reporter(options.format).show_all(diagnostics.items)
     if diagnostics.failed:
         return status_of(diagnostics)
@@ -193,41 +200,60 @@ def _emit(options: Options, form: Form, request: Request) -> int:
 
 
 def _write_or_check(options: Options, request: Request) -> int:
-    from tile2c.transpile import pipeline
-    from tile2c.transpile.cli.progress import busy
-
-    assert options.out is not None
-    out = Path(options.out)
     reporter = Reporter(options.format)
     diagnostics = Diagnostics()
-    with busy("transpiling", reporter):
-        kernels = pipeline.generate(request, diagnostics)
-    if diagnostics.failed:
-        reporter.show_all(diagnostics.items)
-        return status_of(diagnostics)
-    scope = _scope(options, request)
+    assert options.out is not None
+    out = Path(options.out)
     if options.check:
-        from tile2c.transpile.output.check import check_folder
-
-        check_folder(out, kernels, scope, diagnostics, pristine=options.pristine)
+        check(options, request, diagnostics, reporter)
     else:
-        from tile2c.transpile.cli.modules import compiler
-        from tile2c.transpile.output.write import write_folder
-
-        written = write_folder(
-            out,
-            kernels,
-            scope,
-            _policy(options),
-            diagnostics,
-            compiler(reporter) if options.compile_modules else None,
-        )
+        written = write(options, request, diagnostics, reporter)
         for file in written.files if written else ():
             reporter.done(f"wrote {(out / file).as_posix()}")
         for file in written.removed if written else ():
             reporter.done(f"removed {(out / file).as_posix()}")
     reporter.show_all(diagnostics.items)
     return status_of(diagnostics)
+
+
+def check(options: Options, request: Request, diagnostics: Diagnostics, reporter: Reporter) -> None:
+    """`--check`: problems of the input, or differences between OUT and what a run would write."""
+    from tile2c.transpile.output.check import check_folder
+
+    kernels = _generated(request, diagnostics, reporter)
+    if not diagnostics.failed and options.out is not None:
+        scope = _scope(options, request)
+        check_folder(Path(options.out), kernels, scope, diagnostics, pristine=options.pristine)
+
+
+def write(
+    options: Options, request: Request, diagnostics: Diagnostics, reporter: Reporter
+) -> Written | None:
+    """Generates and writes; None if nothing was written, for the reasons in `diagnostics`."""
+    from tile2c.transpile.cli.modules import compiler
+    from tile2c.transpile.output.write import write_folder
+
+    kernels = _generated(request, diagnostics, reporter)
+    if diagnostics.failed or options.out is None:
+        return None
+    return write_folder(
+        Path(options.out),
+        kernels,
+        _scope(options, request),
+        _policy(options),
+        diagnostics,
+        compiler(reporter) if options.compile_modules else None,
+    )
+
+
+def _generated(
+    request: Request, diagnostics: Diagnostics, reporter: Reporter
+) -> tuple[GeneratedKernel, ...]:
+    from tile2c.transpile import pipeline
+    from tile2c.transpile.cli.progress import busy
+
+    with busy("transpiling", reporter), names_checked():
+        return pipeline.generate(request, diagnostics)
 
 
 def _scope(options: Options, request: Request) -> Scope:

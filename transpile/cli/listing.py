@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 def print_kernels(request: Request, reporter: Reporter) -> int:
     """Every kernel of the files, ready or not; in JSON one array on standard output."""
+    from tile2c.transpile.cli.generate import names_checked
     from tile2c.transpile.pipeline import list_kernels
 
     diagnostics = Diagnostics()
-    kernels = list_kernels(request, diagnostics)
+    with names_checked():
+        kernels = list_kernels(request, diagnostics)
     if reporter.format == "json":
         print(json.dumps([_as_json(kernel) for kernel in kernels], indent=2, default=str))
     else:

@@ -27,7 +27,7 @@ class Reporter:
         if self.format == "json":
             print(render.as_json(diagnostic), file=sys.stderr)
         else:
-            print(render.as_text(diagnostic, _lines), file=sys.stderr)
+            print(render.as_text(diagnostic, lines_of), file=sys.stderr)
 
     def show_all(self, items: Iterable[Diagnostic]) -> None:
         """Many, by file and place; those about files of OUT come first, as they were found."""
@@ -55,7 +55,7 @@ def status_of(diagnostics: Diagnostics) -> Status:
 
 
 @cache
-def _lines(file: str) -> Sequence[str]:
+def lines_of(file: str) -> Sequence[str]:
     """A source file's lines for quoting; without the file, none."""
     try:
         text = Path(file).read_text(encoding="utf-8", errors="replace")

@@ -1,0 +1,93 @@
+"""The emulator as a backend: the file that would go to a device, run on the CPU."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from tile2c.runtime import tensor_maps
+from tile2c.runtime.backends.protocol import LaunchCall, Module, Pointer
+from tile2c.runtime.backends.texts import read_kernel
+from tile2c.runtime.errors import BackendUnavailable, CompileError
+from tile2c.runtime.records import KernelRecord
+from tile2c.runtime.tensors import HOST, TensorView
+
+if TYPE_CHECKING:
+    from tile2c.runtime.emulate import EmulatedModule, TensorArgument, ValueArgument
+
+
+class EmulateBackend:
+    """Runs kernels of one target; `checks` are "races" and "memory"."""
+
+    name = "emulate"
+
+    def __init__(self, checks: tuple[str, ...] = ()) -> None:
+        self.checks = checks
+
+    def select(self, targets: Sequence[str]) -> str | None:
+        return next(iter(targets), None)
+
+    def module(self, record: KernelRecord, folder: Path, *, may_compile: bool) -> Module:
+        from tile2c.runtime import emulate
+
+        path = folder / record.file
+        read_kernel(path)
+        if not may_compile:
+            raise CompileError(f'{path}: the emulator compiles, which compile="never" forbids')
+        return emulate.load(
+            path, family=record.family, arch=record.arch, checks=frozenset(self.checks)
+        )
+
+    def session(self, tensors: Sequence[TensorView], stream: object | None) -> EmulateSession:
+        for tensor in tensors:
+            if tensor.device != HOST:
+                raise BackendUnavailable(
+                    f"a tensor lies on {tensor.device}; the emulator takes those of the CPU"
+                )
+        return EmulateSession()
+
+
+class EmulateSession:
+    """One call on the CPU: tensors stay where they are."""
+
+    def place(self, name: str, tensor: TensorView, *, reads: bool, writes: bool) -> int:
+        return tensor.address
+
+    def scratch(self, nbytes: int, align: int) -> Pointer:
+        import numpy as np
+
+        memory = np.empty(nbytes + align, dtype=np.uint8)
+        address = -(-memory.ctypes.data // align) * align
+        return Pointer("workspace", address, nbytes, True, memory)
+
+    def encode(self, tensor_map: tensor_maps.TensorMap) -> bytes:
+        return tensor_maps.emulated(tensor_map)
+
+    def launch(self, module: Module, call: LaunchCall) -> None:
+        from tile2c.runtime.emulate import ValueArgument
+
+        arguments: list[TensorArgument | ValueArgument] = [
+            _tensor(item) if isinstance(item, Pointer) else ValueArgument(item.data)
+            for item in call.arguments
+        ]
+        cast("EmulatedModule", module).launch(
+            call.entry,
+            grid=call.grid,
+            block=call.block,
+            shared_bytes=call.shared_bytes,
+            arguments=arguments,
+            cluster=call.cluster,
+        )
+
+    def time(self, run: Callable[[], None]) -> float:
+        start = time.perf_counter()
+        run()
+        return (time.perf_counter() - start) * 1000
+
+    def finish(self) -> None:
+        """Nothing was copied."""
+
+    def close(self) -> None:
+        """Nothing was allocated that Python does not free."""

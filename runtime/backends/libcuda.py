@@ -1,0 +1,191 @@
+"""The CUDA driver library through ctypes: modules, launches in anybody's stream, tensor maps.
+
+PyCUDA knows only streams that it made itself and hands out no function handles, so launches go
+through here even where PyCUDA keeps the context and the memory (see pycuda_driver.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tile2c.runtime.errors import BackendUnavailable
+from tile2c.runtime.tensor_maps import ALIGN, BYTES, TensorMap
+
+COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR = 75, 76
+MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+DEFAULT_SHARED_LIMIT = 48 * 1024  # bytes that need no attribute
+
+Handle = ctypes.c_void_p
+
+
+class CudaError(RuntimeError):
+    """The driver refused something; the message has its name for the reason."""
+
+
+def find_library() -> Any:
+    """The driver's library; raises BackendUnavailable where there is no driver."""
+    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        return ctypes.CDLL(name)
+    except OSError as error:
+        raise BackendUnavailable(f"no NVIDIA driver: {error}") from error
+
+
+class LibcudaDriver:
+    """What the CUDA backend needs of the driver, in the primary context of each device."""
+
+    def __init__(self, library: Any = None) -> None:
+        self._library = find_library() if library is None else library
+        self._contexts: dict[int, Handle] = {}
+        try:
+            self._call("cuInit", 0)
+        except CudaError as error:
+            raise BackendUnavailable(f"no NVIDIA device: {error}") from error
+        if not self.count():
+            raise BackendUnavailable("no NVIDIA device")
+
+    def count(self) -> int:
+        """How many devices there are."""
+        found = ctypes.c_int()
+        self._call("cuDeviceGetCount", ctypes.byref(found))
+        return found.value
+
+    def capability(self, device: int) -> tuple[int, int]:
+        """The compute capability: (9, 0)."""
+        values = []
+        for attribute in (COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR):
+            value = ctypes.c_int()
+            self._call("cuDeviceGetAttribute", ctypes.byref(value), attribute, device)
+            values.append(value.value)
+        return values[0], values[1]
+
+    @contextmanager
+    def current(self, device: int) -> Iterator[None]:
+        """Makes the device's primary context current; the caller's comes back afterwards."""
+        if device not in self._contexts:
+            context = Handle()
+            self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+            self._contexts[device] = context
+        self._call("cuCtxPushCurrent_v2", self._contexts[device])
+        try:
+            yield
+        finally:
+            self._call("cuCtxPopCurrent_v2", ctypes.byref(Handle()))
+
+    def allocate(self, nbytes: int) -> int:
+        """Device memory; its address."""
+        address = ctypes.c_uint64()
+        self._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1)))
+        return address.value
+
+    def free(self, address: int) -> None:
+        self._call("cuMemFree_v2", ctypes.c_uint64(address))
+
+    def to_device(self, address: int, host: int, nbytes: int) -> None:
+        """Copies host memory to the device; both are addresses."""
+        self._call(
+            "cuMemcpyHtoD_v2", ctypes.c_uint64(address), Handle(host), ctypes.c_size_t(nbytes)
+        )
+
+    def to_host(self, host: int, address: int, nbytes: int) -> None:
+        """Copies device memory to the host and waits for the copy."""
+        self._call(
+            "cuMemcpyDtoH_v2", Handle(host), ctypes.c_uint64(address), ctypes.c_size_t(nbytes)
+        )
+
+    def load(self, image: bytes) -> Handle:
+        """A module from a cubin, in the current context."""
+        module = Handle()
+        self._call("cuModuleLoadData", ctypes.byref(module), image)
+        return module
+
+    def function(self, module: Handle, name: str) -> Handle:
+        """An entry point of a module."""
+        function = Handle()
+        self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
+        return function
+
+    def allow_shared(self, function: Handle, nbytes: int) -> None:
+        """Lets an entry point have this much dynamic shared memory."""
+        self._call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, nbytes)
+
+    def launch(
+        self,
+        function: Handle,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared_bytes: int,
+        stream: int,
+        arguments: Sequence[bytes],
+    ) -> None:
+        """Launches with each argument's bytes by value."""
+        holders = [ctypes.create_string_buffer(data, len(data)) for data in arguments]
+        pointers = (Handle * max(len(holders), 1))(*(ctypes.addressof(item) for item in holders))
+        self._call(
+            "cuLaunchKernel",
+            function,
+            *(ctypes.c_uint(extent) for extent in (*grid, *block, shared_bytes)),
+            Handle(stream),
+            pointers,
+            None,
+        )
+
+    def synchronize(self, stream: int) -> None:
+        """Waits for everything in a stream."""
+        self._call("cuStreamSynchronize", Handle(stream))
+
+    def elapsed(self, run: Callable[[], None], stream: int) -> float:
+        """Milliseconds between before and after `run` on the device."""
+        start, end = Handle(), Handle()
+        for event in (start, end):
+            self._call("cuEventCreate", ctypes.byref(event), 0)
+        try:
+            self._call("cuEventRecord", start, Handle(stream))
+            run()
+            self._call("cuEventRecord", end, Handle(stream))
+            self._call("cuEventSynchronize", end)
+            found = ctypes.c_float()
+            self._call("cuEventElapsedTime", ctypes.byref(found), start, end)
+            return found.value
+        finally:
+            for event in (start, end):
+                self._call("cuEventDestroy_v2", event)
+
+    def encode(self, tensor_map: TensorMap) -> bytes:
+        """The driver's 128 bytes of a tensor map."""
+        rank = len(tensor_map.dims)
+        memory = ctypes.create_string_buffer(BYTES + ALIGN)
+        start = -ctypes.addressof(memory) % ALIGN  # the driver wants the result aligned
+        try:
+            self._call(
+                "cuTensorMapEncodeTiled",
+                Handle(ctypes.addressof(memory) + start),
+                tensor_map.element_kind,
+                rank,
+                Handle(tensor_map.address),
+                (ctypes.c_uint64 * rank)(*tensor_map.dims),
+                (ctypes.c_uint64 * max(rank - 1, 1))(*tensor_map.strides),
+                (ctypes.c_uint32 * rank)(*tensor_map.box),
+                (ctypes.c_uint32 * rank)(*tensor_map.element_strides),
+                0,  # not interleaved
+                tensor_map.swizzle,
+                tensor_map.l2,
+                tensor_map.fill,
+            )
+        except CudaError as error:
+            raise CudaError(f"{tensor_map.name} of {tensor_map.tensor}: {error}") from error
+        return memory.raw[start : start + BYTES]
+
+    def _call(self, function: str, *arguments: object) -> None:
+        status = getattr(self._library, function)(*arguments)
+        if status:
+            raise CudaError(f"{function}: {self._name_of(status)}")
+
+    def _name_of(self, status: int) -> str:
+        text = ctypes.c_char_p()
+        self._library.cuGetErrorName(status, ctypes.byref(text))
+        return text.value.decode() if text.value else f"error {status}"

@@ -1,0 +1,175 @@
+"""Sees every kind of tensor alike: where it lies, its shape, element type and framework.
+
+NumPy, torch, CuPy, anything with `__cuda_array_interface__`, `__dlpack__` or a buffer. No framework
+is imported for this: a torch tensor can only be passed by somebody who has torch already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tile2c.runtime.dtypes import numpy_dtype
+
+Framework = Literal["numpy", "torch", "cupy", "interface", "dlpack"]
+
+HOST = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorView:
+    """One tensor argument. Strides are in elements; None means rows without gaps."""
+
+    owner: object  # keeps the memory alive
+    framework: Framework
+    device: str  # "cpu", "cuda"
+    device_index: int
+    address: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    item_bytes: int
+    read_only: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first element to the end of the last one."""
+        if 0 in self.shape:
+            return 0
+        if self.strides is None:
+            count = 1
+            for extent in self.shape:
+                count *= extent
+            return count * self.item_bytes
+        reach = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return (reach + 1) * self.item_bytes
+
+
+def view(value: object, name: str) -> TensorView:
+    """The view of a tensor argument; raises TypeError with the argument's name."""
+    module = type(value).__module__.partition(".")[0]
+    if module == "torch" and hasattr(value, "data_ptr"):
+        return _torch(value)
+    if module == "numpy" and type(value).__name__ in ("ndarray", "memmap"):
+        return _numpy(value)
+    if hasattr(value, "__cuda_array_interface__"):
+        return _interface(value, "cupy" if module == "cupy" else "interface", name)
+    if hasattr(value, "__dlpack__"):
+        from tile2c.runtime.dlpack import view_of
+
+        return view_of(value, name)
+    try:
+        import numpy as np
+
+        return _numpy(np.asarray(memoryview(value)))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        raise TypeError(f"{name} must be a tensor, not {kind}") from None
+
+
+def _gapless(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether rows lie one behind the other; dimensions of extent 1 may have any stride."""
+    if 0 in shape:
+        return True
+    expected = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def _numpy(array: Any) -> TensorView:
+    item = array.dtype.itemsize
+    if any(stride % item for stride in array.strides):
+        raise ValueError("an array whose strides are no multiples of its element size")
+    strides = tuple(stride // item for stride in array.strides)
+    return TensorView(
+        owner=array,
+        framework="numpy",
+        device=HOST,
+        device_index=0,
+        address=array.ctypes.data,
+        dtype=array.dtype.name,
+        shape=tuple(array.shape),
+        strides=None if _gapless(array.shape, strides) else strides,
+        item_bytes=item,
+        read_only=not array.flags.writeable,
+    )
+
+
+def _torch(tensor: Any) -> TensorView:
+    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+    return TensorView(
+        owner=tensor,
+        framework="torch",
+        device=tensor.device.type,
+        device_index=tensor.device.index or 0,
+        address=tensor.data_ptr(),
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        shape=shape,
+        strides=None if _gapless(shape, strides) else strides,
+        item_bytes=tensor.element_size(),
+    )
+
+
+def _interface(value: Any, framework: Framework, name: str) -> TensorView:
+    import numpy as np
+
+    about = value.__cuda_array_interface__
+    kind = np.dtype(about["typestr"])
+    own = getattr(getattr(value, "dtype", None), "name", None)
+    dtype = own if isinstance(own, str) and own else kind.name
+    if kind.kind == "V" and dtype.startswith("void"):
+        dtype = f"raw{kind.itemsize * 8}"
+    shape = tuple(about["shape"])
+    given = about.get("strides")
+    strides = None
+    if given is not None:
+        counted = tuple(stride // kind.itemsize for stride in given)
+        strides = None if _gapless(shape, counted) else counted
+    address, read_only = about["data"]
+    index = getattr(getattr(value, "device", None), "id", 0)
+    return TensorView(
+        owner=value,
+        framework=framework,
+        device="cuda",
+        device_index=index if isinstance(index, int) else 0,
+        address=int(address or 0),
+        dtype=dtype,
+        shape=shape,
+        strides=strides,
+        item_bytes=kind.itemsize,
+        read_only=bool(read_only),
+    )
+
+
+def allocate_like(like: TensorView | None, shape: tuple[int, ...], dtype: str) -> object | None:
+    """An empty tensor of the framework and on the device of `like`, NumPy without one.
+
+    None where only the backend can allocate: the framework behind a plain interface is not known.
+    """
+    import numpy as np
+
+    if like is None or like.framework == "numpy" or like.device == HOST != like.framework:
+        if like is not None and like.framework == "torch":
+            return _torch_empty(like, shape, dtype)
+        return np.empty(shape, dtype=numpy_dtype(dtype))
+    if like.framework == "torch":
+        return _torch_empty(like, shape, dtype)
+    if like.framework == "cupy":
+        cupy = sys.modules["cupy"]
+        with cupy.cuda.Device(like.device_index):
+            empty: object = cupy.empty(shape, dtype=numpy_dtype(dtype))
+            return empty
+    return None
+
+
+def _torch_empty(like: TensorView, shape: tuple[int, ...], dtype: str) -> object:
+    torch = sys.modules["torch"]
+    device = getattr(like.owner, "device")  # noqa: B009 - the owner's type is torch's own
+    kind = getattr(torch, numpy_dtype(dtype).name)
+    empty: object = torch.empty(shape, dtype=kind, device=device)
+    return empty
