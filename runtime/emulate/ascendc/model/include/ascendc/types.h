@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include <initializer_list>
+
 #include "core.h"
 
 #define __global__
@@ -102,7 +104,9 @@ using float16_t = half;
 struct bfloat16_t {
     uint16_t bits;
     bfloat16_t() = default;
-    explicit bfloat16_t(float x) : bits(emu::float_to_bfloat(x)) {}
+    bfloat16_t(float x) : bits(emu::float_to_bfloat(x)) {}
+    bfloat16_t(double x) : bfloat16_t(static_cast<float>(x)) {}
+    bfloat16_t(int x) : bfloat16_t(static_cast<float>(x)) {}
     explicit operator float() const { return emu::float_of(static_cast<uint32_t>(bits) << 16); }
 };
 
