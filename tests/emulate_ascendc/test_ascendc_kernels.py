@@ -19,18 +19,14 @@ def add(text: str, n: int = 5003, **options: int) -> tuple[Outcome, bool]:
     return outcome, bool((z == x + y).all())
 
 
-def row_sum(
-    text: str, rows: int = 21, columns: int = 201, **options: int
-) -> tuple[Outcome, bool]:
+def row_sum(text: str, rows: int = 21, columns: int = 201, **options: int) -> tuple[Outcome, bool]:
     x = np.random.default_rng(2).standard_normal((rows, columns)).astype(np.float32)
     y = np.zeros(rows, np.float32)
     outcome = launch(text, "row_sum", [x, y, rows, columns], [1], **options)
     return outcome, bool(np.allclose(y, x.sum(1, dtype=np.float64), rtol=1e-5, atol=1e-4))
 
 
-def softmax(
-    text: str, rows: int = 11, columns: int = 203, **options: int
-) -> tuple[Outcome, bool]:
+def softmax(text: str, rows: int = 11, columns: int = 203, **options: int) -> tuple[Outcome, bool]:
     x = (3 * np.random.default_rng(3).standard_normal((rows, columns))).astype(np.float16)
     y = np.zeros_like(x)
     outcome = launch(text, "softmax", [x, y, rows, columns], [1], **options)
@@ -68,40 +64,132 @@ DEFECTS = [
     ("add", "    x_queue.EnQue(x);\n", "", "misuse", "nothing is enqueued in x_queue"),
     ("add", "x = x_queue.DeQue<half>()", "x = x_queue.AllocTensor<half>()", "misuse", "in use"),
     ("add", "    x_queue.FreeTensor(x);\n", "", "misuse", "all 2 buffers of x_queue are in use"),
-    ("add", "    y_queue.FreeTensor(y);\n", "    y_queue.FreeTensor(y);\n" * 2, "misuse", "is free"),
+    (
+        "add",
+        "    y_queue.FreeTensor(y);\n",
+        "    y_queue.FreeTensor(y);\n" * 2,
+        "misuse",
+        "is free",
+    ),
     ("add", "    z_queue.FreeTensor(z);\n", "    x_queue.FreeTensor(z);\n", "misuse", "of z_queue"),
-    ("add", "DataCopyPad(z_gm[start], z, rows)", "DataCopy(z_gm[start], z, count)", "misuse", "DataCopyPad"),
-    ("add", "count * sizeof(half)), 0, 0, 0};\n    DataCopyPadExt",
-     "(count - 1) * sizeof(half)), 0, 0, 0};\n    DataCopyPadExt", "memory", "unspecified"),
+    (
+        "add",
+        "DataCopyPad(z_gm[start], z, rows)",
+        "DataCopy(z_gm[start], z, count)",
+        "misuse",
+        "DataCopyPad",
+    ),
+    (
+        "add",
+        "count * sizeof(half)), 0, 0, 0};\n    DataCopyPadExt",
+        "(count - 1) * sizeof(half)), 0, 0, 0};\n    DataCopyPadExt",
+        "memory",
+        "unspecified",
+    ),
     ("add", "x_queue, 2, TILE", "x_queue, 2, 60 * TILE", "misuse", "which has 196352 to use"),
     ("add", "y_gm[start], rows", "y_gm[start + 64], rows", "memory", "SetGlobalBuffer"),
     ("add", "z_gm[start], z", "x_gm[start], z", "memory", "writes a0, an input"),
     ("add", "z_gm[start], z", "z_gm[start / 2], z", "race", "nothing orders two cores"),
-    ("add", "AscendC::Add(z, x, y, count)", "AscendC::Add(z, x[8], y, count)", "misuse", "multiple of 32"),
-    ("add", "pipe.InitBuffer(x_queue, 2", "pipe.InitBuffer(x_queue, 7", "misuse", "event ids suffice for 8"),
+    (
+        "add",
+        "AscendC::Add(z, x, y, count)",
+        "AscendC::Add(z, x[8], y, count)",
+        "misuse",
+        "multiple of 32",
+    ),
+    (
+        "add",
+        "pipe.InitBuffer(x_queue, 2",
+        "pipe.InitBuffer(x_queue, 7",
+        "misuse",
+        "event ids suffice for 8",
+    ),
     ("add", "CopyOut(start, count);", "", "misuse", "AllocTensor"),
-    ("row_sum", "      SetFlag<HardEvent::MTE2_V>(turn);\n      WaitFlag<HardEvent::MTE2_V>(turn);\n", "",
-     "race", "chunk_buffer"),
+    (
+        "row_sum",
+        "      SetFlag<HardEvent::MTE2_V>(turn);\n      WaitFlag<HardEvent::MTE2_V>(turn);\n",
+        "",
+        "race",
+        "chunk_buffer",
+    ),
     ("row_sum", "      WaitFlag<HardEvent::MTE2_V>(turn);\n", "", "race", "unit V) reads"),
     ("row_sum", "      SetFlag<HardEvent::MTE2_V>(turn);\n", "", "deadlock", "WaitFlag<MTE2_V>(0)"),
-    ("row_sum", "    WaitFlag<HardEvent::V_MTE2>(EVENT_ID1);\n", "", "misuse", "SetFlag<V_MTE2>(1)"),
-    ("row_sum", "    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);\n    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);\n", "",
-     "race", "result_buffer"),
-    ("row_sum", "    SetFlag<HardEvent::MTE3_V>(EVENT_ID0);\n    WaitFlag<HardEvent::MTE3_V>(EVENT_ID0);\n", "",
-     "race", "result_buffer"),
+    (
+        "row_sum",
+        "    WaitFlag<HardEvent::V_MTE2>(EVENT_ID1);\n",
+        "",
+        "misuse",
+        "SetFlag<V_MTE2>(1)",
+    ),
+    (
+        "row_sum",
+        "    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);\n    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);\n",
+        "",
+        "race",
+        "result_buffer",
+    ),
+    (
+        "row_sum",
+        "    SetFlag<HardEvent::MTE3_V>(EVENT_ID0);\n    WaitFlag<HardEvent::MTE3_V>(EVENT_ID0);\n",
+        "",
+        "race",
+        "result_buffer",
+    ),
     ("row_sum", "turn * ROWS * CHUNK * sizeof(float)", "0", "race", "chunk_buffer"),
     ("row_sum", "result, sum, 64, height", "result, sum, 65, height", "misuse", "mask of 65 lanes"),
-    ("row_sum", "sum, sum, chunk, width, height", "sum, sum, chunk, width, height + 256", "misuse", "at most 255"),
-    ("row_sum", "    Duplicate(sum, 0.0f, ROWS * CHUNK);\n", "", "memory", "sum_buffer, which nothing wrote"),
-    ("row_sum", "Duplicate(sum, 0.0f, ROWS * CHUNK)", "Duplicate(sum, 0.0f, 2 * ROWS * CHUNK)", "memory", "which has 2048"),
+    (
+        "row_sum",
+        "sum, sum, chunk, width, height",
+        "sum, sum, chunk, width, height + 256",
+        "misuse",
+        "at most 255",
+    ),
+    (
+        "row_sum",
+        "    Duplicate(sum, 0.0f, ROWS * CHUNK);\n",
+        "",
+        "memory",
+        "sum_buffer, which nothing wrote",
+    ),
+    (
+        "row_sum",
+        "Duplicate(sum, 0.0f, ROWS * CHUNK)",
+        "Duplicate(sum, 0.0f, 2 * ROWS * CHUNK)",
+        "memory",
+        "which has 2048",
+    ),
     ("row_sum", "chunk, width, height", "chunk, 64, height", "memory", "unspecified"),
-    ("softmax", "ReduceMax(one, line, work, columns)", "ReduceMax(one, line, work, pitch)", "memory", "GetValue takes"),
+    (
+        "softmax",
+        "ReduceMax(one, line, work, columns)",
+        "ReduceMax(one, line, work, pitch)",
+        "memory",
+        "GetValue takes",
+    ),
     ("softmax", "CAST_NONE", "CAST_RINT", "misuse", "from half to float does not take CAST_RINT"),
-    ("softmax", "      Exp(line, line, columns)", "      Exp(line, line[8], columns)", "misuse", "overlap in part"),
+    (
+        "softmax",
+        "      Exp(line, line, columns)",
+        "      Exp(line, line[8], columns)",
+        "misuse",
+        "overlap in part",
+    ),
     ("softmax", "    out_queue.FreeTensor(out);\n", "", "misuse", "out_queue"),
-    ("softmax", "in_queue.FreeTensor(in);\n", "in_queue.FreeTensor(wide);\n", "misuse", "a tensor of wide_buffer"),
-    ("softmax", "    in_queue.EnQue(in);\n\n    in = in_queue.DeQue<half>();\n", "", "race", "in_queue"),
-]  # fmt: skip
+    (
+        "softmax",
+        "in_queue.FreeTensor(in);\n",
+        "in_queue.FreeTensor(wide);\n",
+        "misuse",
+        "a tensor of wide_buffer",
+    ),
+    (
+        "softmax",
+        "    in_queue.EnQue(in);\n\n    in = in_queue.DeQue<half>();\n",
+        "",
+        "race",
+        "in_queue",
+    ),
+]
 
 
 @pytest.mark.parametrize(("kernel", "old", "new", "kind", "words"), DEFECTS)
@@ -113,10 +201,13 @@ def test_defect_is_reported(kernel: str, old: str, new: str, kind: str, words: s
     assert outcome.lines[0] > 0
 
 
-@pytest.mark.parametrize("old", [
-    "      SetFlag<HardEvent::MTE2_V>(turn);\n      WaitFlag<HardEvent::MTE2_V>(turn);\n",
-    "    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);\n    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "old",
+    [
+        "      SetFlag<HardEvent::MTE2_V>(turn);\n      WaitFlag<HardEvent::MTE2_V>(turn);\n",
+        "    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);\n    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);\n",
+    ],
+)
 def test_missing_flag_gives_wrong_numbers_without_checks(old: str) -> None:
     outcome, right = row_sum(changed(source("row_sum"), old, ""), checks=0)
     assert outcome.kind == "none", outcome.text
@@ -124,7 +215,9 @@ def test_missing_flag_gives_wrong_numbers_without_checks(old: str) -> None:
 
 
 def test_race_names_both_lines() -> None:
-    flags = "    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);\n    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);\n"
+    flags = (
+        "    SetFlag<HardEvent::V_MTE3>(EVENT_ID0);\n    WaitFlag<HardEvent::V_MTE3>(EVENT_ID0);\n"
+    )
     text = changed(source("row_sum"), flags, "")
     outcome, _ = row_sum(text)
     lines = text.splitlines()

@@ -19,10 +19,11 @@ MODEL = Path(__file__).resolve().parent / "model"
 ABI = Path(__file__).resolve().parent.parent
 TIMEOUT = 300  # seconds
 # bisheng refuses a narrowing conversion in braces where g++ only warns.
-COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-Werror=narrowing")
+COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-Werror=narrowing")
 KERNEL_FLAGS = (*COMMON, "-O1", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
 RUNTIME_FLAGS = (*COMMON, "-O2")
 
+KERNEL = re.compile(r'extern\s*"C"[^;{}()]*\b__global__\b[^;{}()]*\bvoid\s+(\w+)\s*\(')
 INIT_BUFFER = re.compile(r"\bInitBuffer\s*\(\s*([A-Za-z_]\w*(?:\s*(?:\.|->|\[\w*\])\s*\w*)*)\s*,")
 
 
@@ -31,12 +32,15 @@ def build(
 ) -> Path:
     """The shared object of a kernel text; lines in its reports are those of `file_name`.
 
-    `entries` are the names of the kernels. `checks` only matters at launch. Raises CompileError
+    `entries` are the names of the kernels; without any, those that the text exports. `checks` only matters at launch. Raises CompileError
     with the compiler's messages, CompilerMissing without a C++ compiler.
     """
     if arch not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
         raise CompileError(f"{file_name}: the Ascend C model knows {known}, not {arch}")
+    entries = tuple(entries) or kernel_names(text)
+    if not entries:
+        raise CompileError(f'{file_name}: no extern "C" __global__ kernel in it')
     compiler = _compiler()
     unit = _unit(text, file_name, entries)
     objects = _runtime(compiler)
@@ -48,6 +52,11 @@ def build(
     return target
 
 
+def kernel_names(text: str) -> tuple[str, ...]:
+    """The kernels that a text exports, in its order."""
+    return tuple(dict.fromkeys(found[1] for found in KERNEL.finditer(text)))
+
+
 def _unit(text: str, file_name: str, entries: Sequence[str]) -> str:
     """The translation unit: the text, then the tables that the model looks names up in."""
     name = _quoted(Path(file_name).name)
@@ -57,7 +66,7 @@ def _unit(text: str, file_name: str, entries: Sequence[str]) -> str:
         f"#line 1 {name}\n{text}\n"
         '#line 1 "tables"\n'
         f"static const emu::Entry emu_entries[] = {{{rows}}};\n"
-        f'static const emu::BufferName emu_buffers[] = {{{buffers or "{0, 0}"}}};\n'
+        f"static const emu::BufferName emu_buffers[] = {{{buffers or '{0, 0}'}}};\n"
         f"const emu::Module emu::module = {{{name}, emu_entries, {len(entries)}, "
         "emu_buffers, sizeof emu_buffers / sizeof *emu_buffers};\n"
     )
