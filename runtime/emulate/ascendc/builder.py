@@ -32,8 +32,9 @@ def build(
 ) -> Path:
     """The shared object of a kernel text; lines in its reports are those of `file_name`.
 
-    `entries` are the names of the kernels; without any, those that the text exports. `checks` only matters at launch. Raises CompileError
-    with the compiler's messages, CompilerMissing without a C++ compiler.
+    `entries` are the names of the kernels; without any, those that the text exports. `checks` only
+    matters at launch. Raises CompileError with the compiler's messages, CompilerMissing without a
+    C++ compiler.
     """
     if arch not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
