@@ -48,7 +48,8 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        special: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return special
 
 
 def accepts(dtype: str, given: str) -> bool:

@@ -1,22 +1,45 @@
-"""What can go wrong when kernels are loaded and run."""
+"""What can go wrong when a kernel runs."""
 
 from __future__ import annotations
 
 
-class KernelError(Exception):
-    """A kernel did something that it must not do; the message says where and what."""
+class BackendUnavailable(RuntimeError):
+    """What a backend needs (a device, a driver, a compiler) is not on this machine."""
+
+
+class KernelError(RuntimeError):
+    """A kernel did something wrong, or cannot run.
+
+    file     the kernel file, as it was given to `load`
+    line     the line in it, None where no line is to blame
+    threads  linear numbers, in their blocks, of the threads at fault
+    array    the tensor or shared array, "" if there is none
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str = "",
+        line: int | None = None,
+        threads: tuple[int, ...] = (),
+        array: str = "",
+    ) -> None:
+        where = f"{file}:{line}: " if line else f"{file}: " if file else ""
+        super().__init__(where + message)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.threads = threads
+        self.array = array
 
 
 class RaceError(KernelError):
-    """Two threads touched the same bytes, one of them writing, and nothing ordered them."""
+    """Two threads touched the same bytes, one of them writing, and nothing orders them."""
 
 
 class AccessError(KernelError):
-    """An access outside a tensor or a shared array, or a read of what nothing wrote."""
-
-
-class BackendUnavailable(RuntimeError):
-    """The device, its driver or a package that reaches it is not there; the message says which."""
+    """An access outside a tensor or shared array, misaligned, or of shared memory never written."""
 
 
 class CompileError(RuntimeError):

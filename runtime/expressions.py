@@ -1,7 +1,8 @@
 """Evaluates the manifest's expressions: grids, shapes, conditions on sizes and addresses.
 
-They are integers, names, `+ - * / // %`, comparisons, `and or not`, `min max ceildiv`. An expression
-is parsed, never handed to the interpreter; `/` divides as C does, because it stands for C text.
+They are integers, names, `+ - * / // %`, comparisons, `and or not`, `min max ceildiv`. An
+expression is parsed, never handed to the interpreter; `/` divides as C does, because it stands for
+C text.
 """
 
 from __future__ import annotations

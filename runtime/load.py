@@ -50,9 +50,10 @@ def load(
 ) -> Kernels:
     """The kernels of an output folder by name.
 
-    `backend` is "emulate", or a device's: "cuda". None takes TILE2C_BACKEND, else the device that is
-    there, and raises BackendUnavailable without one. `check` ("races,memory") is for the emulator.
-    With absent="later" it is raised by the first call instead. With compile="never" a kernel without a module that fits the device raises CompileError.
+    `backend` is "emulate", or a device's: "cuda". None takes TILE2C_BACKEND, else the device that
+    is there, and raises BackendUnavailable without one; with absent="later" the first call raises
+    it. `check` ("races,memory") is for the emulator. With compile="never" a kernel without a module
+    that fits the device raises CompileError.
     """
     if compile not in ("auto", "never"):
         raise ValueError(f"compile is {compile!r}, not 'auto' or 'never'")

@@ -121,8 +121,8 @@ def _problem(found: TensorMap) -> str | None:
 def emulated(found: TensorMap) -> bytes:
     """The map as the emulator's 128 bytes: address, dims, byte strides, box, and the small fields.
 
-    magic u64, address u64, dims u64[5], strides u64[4], box u32[5], then one byte each: rank, element
-    size, swizzle, element kind, element strides[5]; the rest is zero.
+    magic u64, address u64, dims u64[5], strides u64[4], box u32[5], then one byte each: rank,
+    element size, swizzle, element kind, element strides[5]; the rest is zero.
     """
     rank = len(found.dims)
     data = MAGIC + struct.pack(

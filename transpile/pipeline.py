@@ -49,7 +49,7 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
 
     several = len(request.targets) > 1
     found: list[GeneratedKernel] = []
-    for kernel, function in _functions(request, diagnostics):
+    for kernel, function in functions(request, diagnostics):
         for name in request.targets:
             target = targets.find(name)
             plan = _attempt(diagnostics, lower.lower, function, target, diagnostics)
@@ -87,7 +87,7 @@ def list_kernels(request: Request, diagnostics: Diagnostics) -> tuple[KernelList
 def _emit_later(request: Request, form: Form, diagnostics: Diagnostics) -> Iterator[EmittedText]:
     from tile2c.transpile import ir, lower, targets
 
-    for kernel, function in _functions(request, diagnostics):
+    for kernel, function in functions(request, diagnostics):
         if form == "ir":
             yield EmittedText(
                 name=kernel.name, file_name=f"{kernel.name}.ir", text=ir.print_function(function)
@@ -100,9 +100,10 @@ def _emit_later(request: Request, form: Form, diagnostics: Diagnostics) -> Itera
                 yield EmittedText(name=kernel.name, file_name=f"{kernel.name}.plan", text=text)
 
 
-def _functions(
+def functions(
     request: Request, diagnostics: Diagnostics
 ) -> Iterator[tuple[NormalKernel, forms.Function]]:
+    """Every kernel of the files with its tile IR; those with problems are left out."""
     from tile2c.transpile import ir
 
     for kernel in _normal_kernels(request, diagnostics):

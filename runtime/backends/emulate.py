@@ -69,7 +69,9 @@ class EmulateSession:
         from tile2c.runtime.emulate import ValueArgument
 
         arguments: list[TensorArgument | ValueArgument] = [
-            _tensor(item) if isinstance(item, Pointer) else ValueArgument(item.data)
+            TensorArgument(item.name, item.address, item.nbytes, item.writable, item.owner)
+            if isinstance(item, Pointer)
+            else ValueArgument(item.data)
             for item in call.arguments
         ]
         cast("EmulatedModule", module).launch(

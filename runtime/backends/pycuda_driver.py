@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +16,7 @@ from tile2c.runtime.errors import BackendUnavailable
 def pycuda_module() -> ModuleType:
     """PyCUDA's driver module, initialised, or BackendUnavailable with the reason."""
     try:
-        import pycuda.driver as cuda
+        cuda = import_module("pycuda.driver")
     except ModuleNotFoundError as error:
         raise BackendUnavailable(
             f"{error.name} is not installed: pip install 'tile2c[cuda]'"
@@ -26,8 +27,7 @@ def pycuda_module() -> ModuleType:
         cuda.init()
     except Exception as error:
         raise BackendUnavailable(f"no NVIDIA device: {error}") from error
-    module: ModuleType = cuda
-    return module
+    return cuda
 
 
 class PyCudaDriver(LibcudaDriver):

@@ -69,4 +69,8 @@ CODES: dict[str, str] = {
     "T2C613": "an edited file has no base to merge with",
     "T2C620": "a kernel file does not compile",
     "T2C621": "the compiler of a target is not there",
+    # 7xx: running kernels
+    "T2C701": "a kernel raced, deadlocked, or touched what is not its own",
+    "T2C702": "the device that was asked for is not there",
+    "T2C703": "a kernel cannot be run with these arguments",
 }

@@ -1,0 +1,241 @@
+"""`tile2c run OUT`: runs one kernel as it stands in OUT, and compares it if asked to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tile2c.transpile.cli.report import Reporter
+from tile2c.transpile.cli.status import Status, UsageProblem, suggestion
+
+if TYPE_CHECKING:
+    from tile2c.runtime.kernel import Kernel
+    from tile2c.runtime.records import KernelRecord
+
+EMULATE = "emulate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The command line of `tile2c run`."""
+
+    out: str
+    kernel: str | None
+    target: str | None
+    backend: str | None
+    sizes: str | None
+    seed: int
+    inputs: str | None
+    against: str | None
+    source: str | None
+    check: str | None
+    rtol: float | None
+    atol: float | None
+    time: bool
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Does what `tile2c run` asks for and returns the exit status."""
+    from tile2c.transpile.cli.run_options import command
+
+    with command().make_context("tile2c run", list(arguments)) as context:
+        options = RunOptions(**context.params)
+    reporter = Reporter("text")
+    record = _record(options)
+    _check_options(options)
+    kernel = _loaded(options, record, reporter)
+    return _run(options, kernel, reporter)
+
+
+def _check_options(options: RunOptions) -> None:
+    from tile2c.runtime.load import parsed_checks
+
+    try:
+        parsed_checks(options.check)
+    except ValueError as error:
+        raise UsageProblem("T2C001", f"--check: {error}") from error
+    if options.check and options.backend not in (None, EMULATE):
+        raise UsageProblem(
+            "T2C001", f"--check needs the emulator, not --backend {options.backend}", None
+        )
+
+
+def _record(options: RunOptions) -> KernelRecord:
+    """The one kernel that is meant; UsageProblem if that is not clear."""
+    from tile2c.runtime.records import read_records
+
+    try:
+        records = read_records(Path(options.out))
+    except FileNotFoundError as error:
+        raise UsageProblem("T2C003", str(error)) from error
+    except ValueError as error:
+        raise UsageProblem("T2C607", str(error)) from error
+    names = sorted({record.name for record in records})
+    if options.kernel is None and len(names) != 1:
+        raise UsageProblem(
+            "T2C004", f"{options.out} holds {len(names)} kernels", f"--kernel {' | '.join(names)}"
+        )
+    name = names[0] if options.kernel is None else options.kernel
+    if name not in names:
+        raise UsageProblem("T2C004", f"no kernel {name} in {options.out}", suggestion(name, names))
+    same = [record for record in records if record.name == name]
+    targets = [record.target for record in same]
+    if options.target is None:
+        return same[0]
+    found = [record for record in same if options.target in (record.target, record.family)]
+    if not found:
+        hint = suggestion(options.target, targets)
+        raise UsageProblem("T2C002", f"{name} is not there for {options.target}", hint)
+    return found[0]
+
+
+def _loaded(options: RunOptions, record: KernelRecord, reporter: Reporter) -> Kernel:
+    """The kernel on the device, or on the emulator where there is none."""
+    from tile2c.runtime.errors import BackendUnavailable
+    from tile2c.runtime.load import load
+
+    backend = options.backend or os.environ.get("TILE2C_BACKEND") or None
+    if options.check:
+        backend = EMULATE
+    if backend is None:
+        try:
+            return load(options.out, None, options.target)[record.name]
+        except BackendUnavailable as error:
+            reporter.done(f"no device, so the emulator runs the kernel ({error})")
+            backend = EMULATE
+    try:
+        target = options.target if backend != EMULATE else _emulated_target(options, record)
+        return load(options.out, backend, target, check=options.check)[record.name]
+    except BackendUnavailable as error:
+        raise UsageProblem("T2C001", str(error)) from error
+
+
+def _emulated_target(options: RunOptions, record: KernelRecord) -> str:
+    from tile2c.runtime.records import read_records
+
+    same = [item for item in read_records(Path(options.out)) if item.name == record.name]
+    targets = sorted(
+        item.target for item in same if options.target in (None, item.target, item.family)
+    )
+    if len(targets) > 1:
+        raise UsageProblem(
+            "T2C001",
+            f"{record.name} is there for {', '.join(targets)}, and the emulator needs one",
+            f"--target {targets[0]}",
+        )
+    return targets[0]
+
+
+def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
+    from tile2c.runtime.errors import BackendUnavailable, CompileError, KernelError
+
+    arguments, sizes = _arguments(options, kernel.record)
+    expected = _expected(options, kernel.record, arguments, reporter)
+    where = "in the emulator" if kernel.backend.name == EMULATE else f"on {kernel.backend.name}"
+    told = ", ".join(f"{name} = {value}" for name, value in sizes.items())
+    print(f"{kernel.name} ({kernel.target}) {where}{': ' + told if told else ''}")
+    results = {
+        argument.name: arguments[argument.name].copy()
+        for argument in kernel.record.arguments
+        if argument.written
+    }
+    named = {**arguments, **results}
+    try:
+        kernel(**named, **_size_keywords(kernel.record, sizes))
+        if options.time:
+            _print_times(kernel, named, sizes)
+    except KernelError as error:
+        reporter.problem("T2C701", str(error), None)
+        return Status.INPUT
+    except CompileError as error:
+        reporter.problem("T2C620", str(error), None)
+        return Status.INPUT
+    except BackendUnavailable as error:
+        reporter.problem("T2C702", str(error), None)
+        return Status.INPUT
+    except (ValueError, TypeError, OSError) as error:
+        reporter.problem("T2C703", str(error), None)
+        return Status.INPUT
+    if expected is None:
+        _print_results(kernel.record, results)
+        return Status.DONE
+    return _compare(options, kernel.record, results, expected)
+
+
+def _size_keywords(record: KernelRecord, sizes: dict[str, int]) -> dict[str, int]:
+    return {name: sizes[name] for name in record.sizes if name in sizes}
+
+
+def _arguments(options: RunOptions, record: KernelRecord) -> tuple[dict[str, Any], dict[str, int]]:
+    from tile2c.transpile.cli.run_files import given_inputs
+    from tile2c.transpile.cli.run_inputs import arguments_for, sizes_of_inputs
+    from tile2c.transpile.cli.run_sizes import default_sizes, given_sizes
+
+    told = given_sizes(options.sizes, record)
+    sizes = {**default_sizes(record), **told}
+    given: dict[str, Any] = {}
+    if options.inputs is not None:
+        given = given_inputs(options.inputs, record, sizes, options.seed)
+        sizes = {**sizes, **sizes_of_inputs(record, given), **told}
+    return arguments_for(record, sizes, options.seed, given), sizes
+
+
+def _expected(
+    options: RunOptions, record: KernelRecord, arguments: dict[str, Any], reporter: Reporter
+) -> dict[str, Any] | None:
+    if options.against is None:
+        return None
+    copies = {
+        name: value.copy() if hasattr(value, "copy") else value for name, value in arguments.items()
+    }
+    if options.against == "interpreter":
+        from tile2c.transpile.cli.run_interpreter import interpreted
+
+        return interpreted(record, Path(options.out), options.source, copies, reporter)
+    from tile2c.transpile.cli.run_files import expected_by, function_of
+
+    function = function_of("--against", options.against)
+    return expected_by(function, options.against, record, copies)
+
+
+def _compare(
+    options: RunOptions, record: KernelRecord, results: dict[str, Any], expected: dict[str, Any]
+) -> int:
+    from tile2c.transpile.cli.run_compare import compare
+
+    wrong = False
+    for name, result in results.items():
+        if name not in expected:
+            continue
+        dtype = record.argument(name).dtype
+        try:
+            found = compare(name, dtype, result, expected[name], options.rtol, options.atol)
+        except ValueError as error:
+            raise UsageProblem("T2C001", f"--against {options.against}: {error}") from error
+        print("\n".join(found.lines()))
+        wrong |= found.wrong > 0
+    return Status.INPUT if wrong else Status.DONE
+
+
+def _print_results(record: KernelRecord, results: dict[str, Any]) -> None:
+    """Without anything to compare with: enough of each output to see that it is sane."""
+    import numpy as np
+
+    for name, result in results.items():
+        wide = result.astype(np.float64)
+        shape = ", ".join(str(extent) for extent in result.shape)
+        spread = f"mean {wide.mean():.6g}, from {wide.min():.6g} to {wide.max():.6g}"
+        text = spread if result.size else "empty"
+        print(f"{name}[{shape}] {record.argument(name).dtype}: {text}")
+
+
+def _print_times(kernel: Kernel, named: dict[str, Any], sizes: dict[str, int]) -> None:
+    emulated = kernel.backend.name == EMULATE
+    keywords = _size_keywords(kernel.record, sizes)
+    times = sorted(kernel.time(**named, **keywords, repeat=5 if emulated else 100))
+    middle = times[len(times) // 2]
+    note = " (emulated: says nothing about a device)" if emulated else ""
+    print(f"time: median {middle:.4g} ms, best {times[0]:.4g} ms of {len(times)} runs{note}")

@@ -1,0 +1,65 @@
+"""`--against interpreter`: what the tile program itself says of the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tile2c.transpile.cli.report import Reporter
+from tile2c.transpile.cli.status import UsageProblem
+from tile2c.transpile.diagnostics import Diagnostics
+
+if TYPE_CHECKING:
+    from tile2c.runtime.records import KernelRecord
+    from tile2c.transpile.ir import forms
+
+
+def interpreted(
+    record: KernelRecord,
+    out: Path,
+    source: str | None,
+    arguments: Mapping[str, Any],
+    reporter: Reporter,
+) -> dict[str, Any]:
+    """The outputs by name, computed statement by statement with NumPy."""
+    from tile2c.transpile.ir import interpret
+
+    function = _function(record, _source(record, out, source), reporter)
+    found: dict[str, Any] = interpret.run(function, dict(arguments), float64=False)
+    return found
+
+
+def _source(record: KernelRecord, out: Path, given: str | None) -> Path:
+    """The tile program: the file given, or the manifest's, beside the caller, OUT or its parent."""
+    if given is not None:
+        path = Path(given)
+        if not path.is_file():
+            raise UsageProblem("T2C003", f"--source: no such file: {given}")
+        return path
+    for folder in (Path(), out, out.parent, out.resolve().parent):
+        path = folder / record.source
+        if record.source and path.is_file():
+            return path
+    raise UsageProblem(
+        "T2C003", f"{record.source} is neither here nor beside {out}", "pass --source INPUT.py"
+    )
+
+
+def _function(record: KernelRecord, source: Path, reporter: Reporter) -> forms.Function:
+    """The kernel's tile IR, with the `-D` values that its text was written with."""
+    from tile2c.transpile import pipeline
+    from tile2c.transpile.cli.generate import names_checked, parsed_defines
+
+    request = pipeline.Request(
+        inputs=(source,), targets=(record.target,), defines=parsed_defines(record.defines)
+    )
+    diagnostics = Diagnostics()
+    with names_checked():
+        for kernel, function in pipeline.functions(request, diagnostics):
+            if kernel.name == record.name:
+                return function
+    reporter.show_all(diagnostics.items)
+    raise UsageProblem(
+        "T2C004", f"{source} has no kernel {record.name} with the -D values of {record.file}"
+    )

@@ -1,0 +1,73 @@
+"""Sizes for `tile2c run`: those given, else small ones with tails, as the launches suggest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tile2c.runtime.records import Expression, KernelRecord
+from tile2c.transpile.cli.status import UsageProblem, suggestion
+
+UNKNOWN_TILE = 128
+SMALLEST_TAIL = 8
+ROUNDS = 3  # of a size that the grid does not split: enough to fill and drain a pipeline
+
+_DIVISION = re.compile(r"\b([A-Za-z_]\w*)\b[^/%,]*?//?\s*(\d+)")
+_PROMISE = re.compile(r"(?:\w+\.)?(\w+)\s*%\s*(\d+)\s*==?\s*(\d+)")
+
+
+def given_sizes(text: str | None, record: KernelRecord) -> dict[str, int]:
+    """`M=512,N=512` as numbers; UsageProblem for an unknown size or what is no number."""
+    found: dict[str, int] = {}
+    for part in (text or "").split(","):
+        name, _, value = part.strip().partition("=")
+        if not name:
+            continue
+        if not value.strip().isdecimal():
+            raise UsageProblem("T2C001", f"--sizes {part}: not of the form NAME=NUMBER")
+        if name not in record.sizes:
+            known = ", ".join(record.sizes)
+            hint = suggestion(name, record.sizes) or (
+                f"the sizes of {record.name} are {known}" if known else "all its sizes are fixed"
+            )
+            raise UsageProblem("T2C001", f"--sizes: {record.name} has no size {name}", hint)
+        found[name] = int(value)
+    return found
+
+
+def default_sizes(record: KernelRecord) -> dict[str, int]:
+    """A small size for each name that leaves a tail in the last tile."""
+    return {name: _kept(record, name, _small(record, name)) for name in record.sizes}
+
+
+def _small(record: KernelRecord, name: str) -> int:
+    tile = _grid_tile(record, name)
+    if tile is not None:
+        return tile + max(SMALLEST_TAIL, tile // 3 // SMALLEST_TAIL * SMALLEST_TAIL)
+    block = record.parameters.get(f"block_{name}")
+    tile = (
+        block if isinstance(block, int) and not isinstance(block, bool) else UNKNOWN_TILE // ROUNDS
+    )
+    return tile * ROUNDS + SMALLEST_TAIL
+
+
+def _grid_tile(record: KernelRecord, name: str) -> int | None:
+    """By what the grid divides a size: 128 for `(N + 127) / 128`."""
+    extents: Sequence[Expression] = [extent for item in record.launches for extent in item.grid]
+    for extent in extents:
+        for found, divisor in _DIVISION.findall(str(extent)):
+            if found == name and int(divisor) > 0:
+                return int(divisor)
+    if any(re.search(rf"\b{re.escape(name)}\b", str(extent)) for extent in extents):
+        return 1  # one block for each
+    return None
+
+
+def _kept(record: KernelRecord, name: str, size: int) -> int:
+    """The next size that keeps the promises made with `-D M%16=0`."""
+    for define in record.defines:
+        promise = _PROMISE.fullmatch(define.strip())
+        if promise and promise[1] == name:
+            divisor, remainder = int(promise[2]), int(promise[3])
+            size += (remainder - size) % max(divisor, 1)
+    return size
