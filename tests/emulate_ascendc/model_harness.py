@@ -65,7 +65,8 @@ def launch(
     """Runs `entry`; arrays are tensors named a0, a1 …, ints uint32, floats float."""
     path = build(text, f"{entry}.ascendc.cpp", [entry], "ascend910b", frozenset())
     library = ctypes.CDLL(str(path))
-    tensors, values = [], []
+    tensors: list[Tensor] = []
+    values: list[ctypes.c_void_p | ctypes.c_float | ctypes.c_uint32] = []
     for index, argument in enumerate(arguments):
         if isinstance(argument, np.ndarray):
             base = argument.ctypes.data

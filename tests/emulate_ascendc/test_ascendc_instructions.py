@@ -131,7 +131,11 @@ CASES: dict[str, tuple[str, Array]] = {
     "fold": ("Duplicate(F, 0.0f, 64); Add(F, A, F, 64, 4, {1, 1, 1, 0, 8, 0});", A8.sum(0)),
     "adds_bits": (
         "uint64_t m[2] = {0x5, 0}; Adds(F, A, 1.0f, m, 2, {1, 1, 8, 8});",
-        strided(np.stack([A8[:2, 0], 0 * A8[:2, 0], A8[:2, 2]], 1) + F32([1, 0, 1]), [0, 64], 67),
+        strided(
+            np.stack([A8[:2, 0], 0 * A8[:2, 0], A8[:2, 2]], 1) + np.array([1, 0, 1], F32),
+            [0, 64],
+            67,
+        ),
     ),
     "duplicate_half": ("Duplicate(O, (half)3.0f, 77);", np.full(77, 3, F16)),
     "duplicate_repeat": (
@@ -308,6 +312,39 @@ REJECTED: dict[str, tuple[str, str, str]] = {
         "misuse",
         "last 8 KB",
     ),
+    "past_the_data": (
+        "Adds(T, A, 0.0f, 5); Adds(F, T, 0.0f, 6);",
+        "memory",
+        "Adds reads byte 20 of tmp_buf, which nothing wrote, and DataCopy of line",
+    ),
+    "queue_event": (
+        "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 1, 64); auto t = q.AllocTensor<float>(); "
+        "DataCopy(t, a_gm, 16); SetFlag<HardEvent::MTE2_V>(0); q.EnQue(t);",
+        "misuse",
+        "take ids from AllocEventID",
+    ),
+    "queue_left": (
+        "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 1, 64); auto t = q.AllocTensor<float>(); "
+        "DataCopy(t, a_gm, 16); q.EnQue(t);",
+        "misuse",
+        "a buffer of q is still enqueued at the end",
+    ),
+    "queue_depth": (
+        "TQue<TPosition::VECIN, 1> q; pipe.InitBuffer(q, 2, 64); auto t = q.AllocTensor<float>(); "
+        "q.EnQue(t); t = q.AllocTensor<float>(); q.EnQue(t);",
+        "misuse",
+        "q has depth 1 and holds 1",
+    ),
+    "queue_missing": (
+        "TQue<TPosition::VECIN, 1> q; q.AllocTensor<float>();",
+        "misuse",
+        "without InitBuffer",
+    ),
+    "buffers": (
+        "TBuf<> more[60]; for (auto& one : more) pipe.InitBuffer(one, 32);",
+        "misuse",
+        "this is buffer 65; a kernel may have 64",
+    ),
     "read_race": (
         "Add(A, A, B, 64); DataCopy(out_gm, A.ReinterpretCast<int32_t>(), 64);",
         "race",
@@ -337,6 +374,15 @@ ACCEPTED = {
         "SetAtomicNone(); PipeBarrier<PIPE_ALL>(); DataCopy(N, out_gm, 64);",
         2 * I[:64],
     ),
+    "compare_past_the_data": (
+        "Adds(T, A, 0.0f, 100); Compare(bits, T, B, CMPMODE::GT, 128); "
+        "Select(F, bits, T, B, SELMODE::VSEL_TENSOR_TENSOR_MODE, 100);",
+        selected(A > B, A, B)[:100],
+    ),
+    "brcb_past_the_data": (
+        "Adds(T, A, 0.0f, 5); Brcb(T[64], T, 1, {1, 8}); Adds(F, T[64], 0.0f, 40);",
+        np.repeat(A[:5], 8),
+    ),
     "scalar_waits": (
         "Add(F, A, B, 64); float x = F.GetValue(1); F.SetValue(0, x); Adds(F, F, 1.0f, 2);",
         np.array([A[1] + B[1] + 1, A[1] + B[1] + 1, A[2] + B[2]], F32),
@@ -355,7 +401,7 @@ def run(name: str) -> tuple[Outcome, Array]:
     """One snippet of the one kernel that holds them all."""
     cases = [f"    case {i}: {{ {text} break; }}\n" for i, text in enumerate(SNIPPETS)]
     out = np.zeros(4096, np.uint8)
-    arguments = [A, B, H, G, I, out, NAMES.index(name)]
+    arguments: list[Array | int | float] = [A, B, H, G, I, out, NAMES.index(name)]
     return launch(HEAD + "".join(cases) + TAIL, "ops", arguments, [5], cores=1), out
 
 

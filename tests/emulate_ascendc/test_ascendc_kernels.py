@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,11 @@ def softmax(text: str, rows: int = 11, columns: int = 203, **options: int) -> tu
     return outcome, bool(np.allclose(y, wide / wide.sum(1, keepdims=True), rtol=2e-3, atol=1e-6))
 
 
-RUN = {"add": add, "row_sum": row_sum, "softmax": softmax}
+RUN: dict[str, Callable[[str], tuple[Outcome, bool]]] = {
+    "add": add,
+    "row_sum": row_sum,
+    "softmax": softmax,
+}
 
 
 @pytest.mark.parametrize("cores", [1, 3])

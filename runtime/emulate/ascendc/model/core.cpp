@@ -11,8 +11,10 @@ static Launch current_launch;
 Launch& launch() { return current_launch; }
 
 static const char* const PIPE_NAMES[PIPES] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"};
-static const char* const SPACE_NAMES[SPACES] = {"global memory", "UB", "L1", "L0A", "L0B", "L0C", "BT"};
-static const uint64_t SPACE_BYTES[SPACES] = {0, UB_BYTES, 512 * 1024, 64 * 1024, 64 * 1024, 128 * 1024, 1024};
+static const char* const SPACE_NAMES[SPACES] = {"global memory", "UB",  "L1", "L0A",
+                                                "L0B",           "L0C", "BT"};
+static const uint64_t SPACE_BYTES[SPACES] = {0,         UB_BYTES,   512 * 1024, 64 * 1024,
+                                             64 * 1024, 128 * 1024, 1024};
 
 const char* pipe_name(Pipe pipe) { return PIPE_NAMES[pipe]; }
 const char* space_name(Space space) { return SPACE_NAMES[space]; }
@@ -32,12 +34,15 @@ void provide(Space space) {
     m.data = new uint8_t[m.bytes];
     m.undefined = new uint8_t[m.bytes];
     m.written = new uint8_t[m.bytes];
+    m.origin = new uint32_t[m.bytes / BLOCK];
     forget_contents(m);
 }
 
 void kernel_type(int type, Line line) {
     launch().kernel_type = type;
-    if (type != 0) stop(UNSUPPORTED, line.at, "only kernels of the vector core (KERNEL_TYPE_AIV_ONLY) are emulated");
+    if (type != 0)
+        stop(UNSUPPORTED, line.at,
+             "only kernels of the vector core (KERNEL_TYPE_AIV_ONLY) are emulated");
 }
 
 // ---- reports ----
@@ -61,14 +66,13 @@ void stop(Kind kind, int line, const char* format, ...) {
         vsnprintf(what, sizeof what, format, list);
         va_end(list);
         if (line > 0)
-            say(r.text, sizeof r.text, "%s:%d: %s (core %u)", module.file, line, what, launch().block);
+            say(r.text, sizeof r.text, "%s:%d: %s (core %u)", module.file, line, what,
+                launch().block);
         else
             say(r.text, sizeof r.text, "%s: %s (core %u)", module.file, what, launch().block);
     }
     throw Stop{};
 }
-
-bool checks_memory() { return core.checks & CHECK_MEMORY; }
 
 static const char* holder(Space space, uint64_t address) {
     if (space == GM) {
@@ -79,25 +83,46 @@ static const char* holder(Space space, uint64_t address) {
     return buffer ? buffer->name : space_name(space);
 }
 
-void reads_unwritten(Space space, uint64_t address, const char* name, int line) {
-    if (!checks_memory()) return;
-    say(core.report->array, sizeof core.report->array, "%s", holder(space, address));
+static uint64_t inside(Space space, uint64_t address) {
     const Buffer* buffer = buffer_at(space, address);
-    stop(MEMORY, line, "%s reads byte %llu of %s, which nothing wrote", name,
-         static_cast<unsigned long long>(address - (buffer ? buffer->begin : 0)), holder(space, address));
+    return address - (buffer ? buffer->begin : 0);
 }
 
-void note_padding(uint64_t, uint64_t, int line) { core.padding_line = line; }
+Origin unwritten_origin(Space space, uint64_t address, const char* name, int line) {
+    for (size_t i = core.origins.size(); i-- > 1 && i + 8 > core.origins.size();)
+        if (core.origins[i].line == line && core.origins[i].name == name && core.origins[i].from)
+            return static_cast<Origin>(i);
+    core.origins.push_back({name, line, holder(space, address), inside(space, address)});
+    return static_cast<Origin>(core.origins.size() - 1);
+}
 
-void uses_unspecified(Space space, uint64_t address, const char* name, int line) {
-    if (!checks_memory()) return;
-    say(core.report->array, sizeof core.report->array, "%s", holder(space, address));
-    const Buffer* buffer = buffer_at(space, address);
-    core.report->line_b = core.padding_line;
-    char where[64] = "";
-    if (core.padding_line) say(where, sizeof where, "; line %d leaves padding unspecified", core.padding_line);
-    stop(MEMORY, line, "%s takes byte %llu of %s, whose value is unspecified or comes from such a value%s", name,
-         static_cast<unsigned long long>(address - (buffer ? buffer->begin : 0)), holder(space, address), where);
+Origin padding_origin(const char* name, int line) {
+    const Source& last = core.origins.back();
+    if (last.line != line || last.name != name || last.from)
+        core.origins.push_back({name, line, nullptr, 0});
+    return static_cast<Origin>(core.origins.size() - 1);
+}
+
+void uses_unspecified(Origin origin, Space space, uint64_t address, const char* name, int line) {
+    if (!(core.checks & CHECK_MEMORY)) return;
+    const Source& source = core.origins[origin];
+    const char* held = holder(space, address);
+    unsigned long long byte = inside(space, address);
+    core.report->line_b = source.line;
+    if (!source.from) {
+        say(core.report->array, sizeof core.report->array, "%s", held);
+        stop(MEMORY, line,
+             "%s takes byte %llu of %s, which comes from what %s of line %d leaves unspecified",
+             name, byte, held, source.name, source.line);
+    }
+    say(core.report->array, sizeof core.report->array, "%s", source.from);
+    if (source.line == line && source.name == name)
+        stop(MEMORY, line, "%s reads byte %llu of %s, which nothing wrote", name,
+             static_cast<unsigned long long>(source.byte), source.from);
+    core.report->line_b = line;
+    stop(MEMORY, source.line,
+         "%s reads byte %llu of %s, which nothing wrote, and %s of line %d takes what comes of it",
+         source.name, static_cast<unsigned long long>(source.byte), source.from, name, line);
 }
 
 const EmuTensor* tensor_at(uint64_t begin, uint64_t bytes) {
@@ -122,8 +147,9 @@ void check_global(const void* pointer, uint64_t bytes, bool write, const char* n
         uint64_t base = reinterpret_cast<uint64_t>(t.base);
         if (begin + bytes > base && begin < base + t.bytes + 4096 && begin + 4096 > base) {
             say(core.report->array, sizeof core.report->array, "%s", t.name);
-            stop(MEMORY, line, "%s %s bytes %lld to %lld of %s, which has %llu", name, write ? "writes" : "reads",
-                 static_cast<long long>(begin - base), static_cast<long long>(begin + bytes - base), t.name,
+            stop(MEMORY, line, "%s %s bytes %lld to %lld of %s, which has %llu", name,
+                 write ? "writes" : "reads", static_cast<long long>(begin - base),
+                 static_cast<long long>(begin + bytes - base), t.name,
                  static_cast<unsigned long long>(t.bytes));
         }
     }
@@ -157,9 +183,10 @@ void Issue::touch(Space space, uint64_t begin, uint64_t bytes, bool write) {
             say(core.report->array, sizeof core.report->array, "%s", holds);
             uint64_t base = buffer ? buffer->begin : 0;
             uint64_t room = buffer ? buffer->end - buffer->begin : memory(space).bytes;
-            stop(MEMORY, line, "%s %s bytes %llu to %llu of %s, which has %llu", name, write ? "writes" : "reads",
-                 static_cast<unsigned long long>(begin - base), static_cast<unsigned long long>(begin - base + bytes),
-                 holds, static_cast<unsigned long long>(room));
+            stop(MEMORY, line, "%s %s bytes %llu to %llu of %s, which has %llu", name,
+                 write ? "writes" : "reads", static_cast<unsigned long long>(begin - base),
+                 static_cast<unsigned long long>(begin - base + bytes), holds,
+                 static_cast<unsigned long long>(room));
         }
     }
     shadow_touch(op_, space, begin, begin + bytes, write);
@@ -173,7 +200,8 @@ void Issue::enqueue(Deferred* body) {
     op.needs = core.clock[pipe];
     op.body = body;
     core.queue[pipe].push_back(op_);
-    // The vector unit keeps its own order (the compiler adds PIPE_V barriers); the scalar unit is one thread.
+    // The vector unit keeps its own order (the compiler adds PIPE_V barriers); the scalar unit is
+    // one thread.
     if (pipe == V || pipe == S || pipe == M) core.clock[pipe].at[pipe] = op.sequence;
     if (pipe == S) perform(S, op.sequence);
 }
@@ -219,14 +247,15 @@ void barrier_all(int line) { scalar_waits_for_all(line); }
 
 static void check_id(int id, int line, const char* name, Pipe from, Pipe to) {
     if (id < 0 || id >= FLAG_IDS)
-        stop(MISUSE, line, "%s<%s_%s> takes event ids 0 to 7, not %d", name, pipe_name(from), pipe_name(to), id);
+        stop(MISUSE, line, "%s<%s_%s> takes event ids 0 to 7, not %d", name, pipe_name(from),
+             pipe_name(to), id);
 }
 
 void raise_flag(Pipe from, Pipe to, int id, int line) {
     Flag& flag = core.flags[from][to][id];
     if (flag.set)
-        stop(MISUSE, line, "SetFlag<%s_%s>(%d) comes before the WaitFlag for that of line %d", pipe_name(from),
-             pipe_name(to), id, flag.line);
+        stop(MISUSE, line, "SetFlag<%s_%s>(%d) comes before the WaitFlag for that of line %d",
+             pipe_name(from), pipe_name(to), id, flag.line);
     flag.set = true;
     flag.line = line;
     core.clock[from].join(core.clock[S]);
@@ -237,7 +266,8 @@ void raise_flag(Pipe from, Pipe to, int id, int line) {
 void take_down_flag(Pipe from, Pipe to, int id, int line) {
     Flag& flag = core.flags[from][to][id];
     if (!flag.set)
-        stop(DEADLOCK, line, "WaitFlag<%s_%s>(%d) waits for ever: no SetFlag before it is left to wait for",
+        stop(DEADLOCK, line,
+             "WaitFlag<%s_%s>(%d) waits for ever: no SetFlag before it is left to wait for",
              pipe_name(from), pipe_name(to), id);
     flag.set = false;
     core.clock[to].join(flag.clock);
@@ -248,10 +278,13 @@ void take_down_flag(Pipe from, Pipe to, int id, int line) {
 static void check_owner(Pipe from, Pipe to, int id, int line, const char* name) {
     Flag& flag = core.flags[from][to][id];
     if (flag.owner == OWNED_BY_QUEUE)
-        stop(MISUSE, line, "%s<%s_%s>(%d): a queue holds this event id (since line %d); take one from AllocEventID",
+        stop(MISUSE, line,
+             "%s<%s_%s>(%d): a queue holds this event id (since line %d); take one from "
+             "AllocEventID",
              name, pipe_name(from), pipe_name(to), id, flag.line);
     if (id > 5 && flag.owner == UNOWNED)
-        stop(MISUSE, line, "%s<%s_%s>(%d): event ids 6 and 7 are reserved", name, pipe_name(from), pipe_name(to), id);
+        stop(MISUSE, line, "%s<%s_%s>(%d): event ids 6 and 7 are reserved", name, pipe_name(from),
+             pipe_name(to), id);
 }
 
 void set_flag(Pipe from, Pipe to, int id, int line) {
@@ -274,11 +307,16 @@ int free_event(Pipe from, Pipe to) {
 
 int take_event(Pipe from, Pipe to, int line) {
     int id = free_event(from, to);
-    if (id < 0) stop(MISUSE, line, "all %d event ids of %s_%s are in use", FLAG_IDS, pipe_name(from), pipe_name(to));
+    if (id < 0)
+        stop(MISUSE, line, "all %d event ids of %s_%s are in use", FLAG_IDS, pipe_name(from),
+             pipe_name(to));
     Flag& flag = core.flags[from][to][id];
     if (flag.set)
-        stop(MISUSE, line, "event id %d of %s_%s is handed out here, but the SetFlag of line %d uses it: take ids "
-             "from AllocEventID where queues are used", id, pipe_name(from), pipe_name(to), flag.line);
+        stop(
+            MISUSE, line,
+            "event id %d of %s_%s is handed out here, but the SetFlag of line %d uses it: take ids "
+            "from AllocEventID where queues are used",
+            id, pipe_name(from), pipe_name(to), flag.line);
     flag.owner = OWNED_BY_TEXT;
     return id;
 }
@@ -293,9 +331,10 @@ void give_event(Pipe from, Pipe to, int id, int line) {
 void block_begins(uint32_t block) {
     launch().block = block;
     launch().atomic = PLAIN;
-    core.padding_line = 0;
+    core.origins.resize(1);
     for (int p = 0; p < PIPES; ++p) {
-        for (uint32_t index : core.queue[p]) delete core.operations[index].body, core.operations[index].body = nullptr;
+        for (uint32_t index : core.queue[p])
+            delete core.operations[index].body, core.operations[index].body = nullptr;
         core.queue[p].clear();
         core.issued[p] = core.performed[p] = 0;
         core.clock[p] = Clock{};
@@ -317,8 +356,10 @@ void block_ends() {
             for (int id = 0; id < FLAG_IDS; ++id) {
                 const Flag& flag = core.flags[p][q][id];
                 if (flag.set)
-                    stop(MISUSE, flag.line, "SetFlag<%s_%s>(%d) is still set at the end: the next kernel starts "
-                         "with it", pipe_name(static_cast<Pipe>(p)), pipe_name(static_cast<Pipe>(q)), id);
+                    stop(MISUSE, flag.line,
+                         "SetFlag<%s_%s>(%d) is still set at the end: the next kernel starts "
+                         "with it",
+                         pipe_name(static_cast<Pipe>(p)), pipe_name(static_cast<Pipe>(q)), id);
             }
 }
 

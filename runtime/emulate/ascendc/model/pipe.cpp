@@ -13,17 +13,18 @@ const char* const STATE_TEXT[] = {"free", "allocated", "enqueued", "dequeued"};
 struct Slot {
     uint64_t begin;
     State state = IDLE;
-    int line = 0;          // of the call that brought it into this state
-    int full_event = -1;   // held from EnQue to DeQue
-    int free_event = -1;   // held from FreeTensor to the next AllocTensor
+    int line = 0;         // of the call that brought it into this state
+    int full_event = -1;  // held from EnQue to DeQue
+    int free_event = -1;  // held from FreeTensor to the next AllocTensor
 };
 
 constexpr int MAX_BUFFERS = 64;
 constexpr int MAX_PER_POSITION = 8;
-const char* const POSITION_NAMES[] = {"GM", "A1", "A2", "B1", "B2", "C1", "C2", "CO1", "CO2", "VECIN", "VECOUT",
-                                      "VECCALC", "SPM", "SHM", "TSCM", "C2PIPE2GM", "C2PIPE2LOCAL"};
+const char* const POSITION_NAMES[] = {"GM",  "A1",  "A2",   "B1",        "B2",          "C1",
+                                      "C2",  "CO1", "CO2",  "VECIN",     "VECOUT",      "VECCALC",
+                                      "SPM", "SHM", "TSCM", "C2PIPE2GM", "C2PIPE2LOCAL"};
 
-std::deque<Buffer> buffers;      // in order of InitBuffer; addresses of elements stay
+std::deque<Buffer> buffers;  // in order of InitBuffer; addresses of elements stay
 uint64_t top[SPACES];
 int per_position[17];
 int buffer_total;
@@ -50,9 +51,11 @@ uint64_t reserve(int position, Space space, int count, uint64_t bytes, int line)
     uint64_t begin = top[space];
     if (begin + bytes * count > usable(space))
         stop(MISUSE, line, "%s takes bytes %llu to %llu of %s, which has %llu to use", name,
-             static_cast<unsigned long long>(begin), static_cast<unsigned long long>(begin + bytes * count),
-             space_name(space), static_cast<unsigned long long>(usable(space)));
-    for (int i = 0; i < count; ++i) buffers.push_back({name, line, space, begin + i * bytes, begin + (i + 1) * bytes});
+             static_cast<unsigned long long>(begin),
+             static_cast<unsigned long long>(begin + bytes * count), space_name(space),
+             static_cast<unsigned long long>(usable(space)));
+    for (int i = 0; i < count; ++i)
+        buffers.push_back({name, line, space, begin + i * bytes, begin + (i + 1) * bytes});
     top[space] = begin + bytes * count;
     return begin;
 }
@@ -64,7 +67,8 @@ struct Queue {
     int position;
     int depth;
     uint64_t bytes;
-    Pipe source, target;   // a full buffer is announced source to target, a free one target to source
+    Pipe source,
+        target;  // a full buffer is announced source to target, a free one target to source
     std::vector<Slot> slots;
     std::deque<int> fifo;
     size_t next = 0;
@@ -85,8 +89,8 @@ Slot& slot_of(Queue* queue, uint64_t address, const char* call, int line) {
 
 void wrong_state(Queue* queue, const Slot& slot, const char* call, int line) {
     if (slot.line)
-        stop(MISUSE, line, "%s: this buffer of %s is %s (line %d)", call, queue->name, STATE_TEXT[slot.state],
-             slot.line);
+        stop(MISUSE, line, "%s: this buffer of %s is %s (line %d)", call, queue->name,
+             STATE_TEXT[slot.state], slot.line);
     stop(MISUSE, line, "%s: this buffer of %s is %s", call, queue->name, STATE_TEXT[slot.state]);
 }
 
@@ -108,7 +112,8 @@ void accept(Pipe from, Pipe to, int& id, int line) {
 
 const Buffer* buffer_at(Space space, uint64_t address) {
     for (const Buffer& buffer : buffers)
-        if (buffer.space == space && address >= buffer.begin && address < buffer.end) return &buffer;
+        if (buffer.space == space && address >= buffer.begin && address < buffer.end)
+            return &buffer;
     return nullptr;
 }
 
@@ -118,13 +123,13 @@ uint64_t buffer_init(int position, Space space, uint64_t bytes, int line) {
     return reserve(position, space, 1, bytes, line);
 }
 
-uint64_t queue_init(Queue*& queue, int position, Space space, int count, uint64_t bytes, int depth, Pipe source,
-                    Pipe target, int line) {
+uint64_t queue_init(Queue*& queue, int position, Space space, int count, uint64_t bytes, int depth,
+                    Pipe source, Pipe target, int line) {
     if (count < 1) stop(MISUSE, line, "InitBuffer gives the queue %d buffers", count);
     per_position[position] += count;
     if (per_position[position] > MAX_PER_POSITION)
-        stop(MISUSE, line, "the queues of %s have %d buffers; event ids suffice for %d", POSITION_NAMES[position],
-             per_position[position], MAX_PER_POSITION);
+        stop(MISUSE, line, "the queues of %s have %d buffers; event ids suffice for %d",
+             POSITION_NAMES[position], per_position[position], MAX_PER_POSITION);
     queues.emplace_back();
     queue = &queues.back();
     uint64_t begin = reserve(position, space, count, bytes, line);
@@ -154,7 +159,8 @@ uint64_t queue_alloc(Queue* queue, uint64_t& bytes, int line) {
         bytes = queue->bytes;
         return slot.begin;
     }
-    stop(MISUSE, line, "AllocTensor: all %zu buffers of %s are in use (the first is %s since line %d)",
+    stop(MISUSE, line,
+         "AllocTensor: all %zu buffers of %s are in use (the first is %s since line %d)",
          queue->slots.size(), queue->name, STATE_TEXT[queue->slots[0].state], queue->slots[0].line);
 }
 
@@ -162,8 +168,8 @@ void queue_enque(Queue* queue, uint64_t address, int line) {
     Slot& slot = slot_of(queue, address, "EnQue", line);
     if (slot.state != TAKEN && slot.state != OUT) wrong_state(queue, slot, "EnQue", line);
     if (queue->depth > 0 && queue->fifo.size() >= static_cast<size_t>(queue->depth))
-        stop(MISUSE, line, "EnQue: %s has depth %d and holds %zu tensors already", queue->name, queue->depth,
-             queue->fifo.size());
+        stop(MISUSE, line, "EnQue: %s has depth %d and holds %zu tensors already", queue->name,
+             queue->depth, queue->fifo.size());
     slot.full_event = announce(queue->source, queue->target, line);
     slot.state = QUEUED;
     slot.line = line;
@@ -206,7 +212,8 @@ static void close_queues() {
         for (Slot& slot : queue.slots) {
             accept(queue.target, queue.source, slot.free_event, slot.line);
             if (slot.state != IDLE)
-                stop(MISUSE, slot.line, "a buffer of %s is still %s at the end: FreeTensor is missing", queue.name,
+                stop(MISUSE, slot.line,
+                     "a buffer of %s is still %s at the end: FreeTensor is missing", queue.name,
                      STATE_TEXT[slot.state]);
         }
 }

@@ -42,14 +42,15 @@ const char* place(Space space, uint64_t address, uint64_t& base) {
     return buffer ? buffer->name : space_name(space);
 }
 
-void conflict(uint32_t earlier_index, uint32_t later_index, Space space, uint64_t at, bool first_writes,
-              bool then_writes) {
+void conflict(uint32_t earlier_index, uint32_t later_index, Space space, uint64_t at,
+              bool first_writes, bool then_writes) {
     if (!earlier_index) return;
     const Operation& earlier = core.operations[earlier_index];
     const Operation& later = core.operations[later_index];
     if (ordered(earlier, later)) return;
     if (later.pipe == S && earlier.block == later.block) {
-        // The compiler makes the scalar unit wait for what it depends on (automatic synchronisation).
+        // The compiler makes the scalar unit wait for what it depends on (automatic
+        // synchronisation).
         Clock& clock = core.clock[S];
         clock.join(earlier.needs);
         if (clock.at[earlier.pipe] < earlier.sequence) clock.at[earlier.pipe] = earlier.sequence;
@@ -70,18 +71,20 @@ void conflict(uint32_t earlier_index, uint32_t later_index, Space space, uint64_
         r.thread_a = static_cast<int32_t>(earlier.block);
         r.thread_b = static_cast<int32_t>(later.block);
         say(r.text, sizeof r.text,
-            "%s:%d: %s on core %u %s byte %llu of %s, which %s on core %u (line %d) %s; nothing orders two cores",
-            module.file, later.line, later.name, later.block, does, byte, name, earlier.name, earlier.block,
-            earlier.line, did);
+            "%s:%d: %s on core %u %s byte %llu of %s, which %s on core %u (line %d) %s; nothing "
+            "orders two cores",
+            module.file, later.line, later.name, later.block, does, byte, name, earlier.name,
+            earlier.block, earlier.line, did);
     } else {
         r.thread_a = earlier.pipe;
         r.thread_b = later.pipe;
         const char* missing = earlier.pipe == later.pipe
-            ? "no PipeBarrier is between them" : "no flag, queue or barrier orders the two units";
+                                  ? "no PipeBarrier is between them"
+                                  : "no flag, queue or barrier orders the two units";
         say(r.text, sizeof r.text,
-            "%s:%d: %s (unit %s) %s byte %llu of %s, which %s (unit %s, line %d) %s; %s (core %u)", module.file,
-            later.line, later.name, pipe_name(later.pipe), does, byte, name, earlier.name, pipe_name(earlier.pipe),
-            earlier.line, did, missing, later.block);
+            "%s:%d: %s (unit %s) %s byte %llu of %s, which %s (unit %s, line %d) %s; %s (core %u)",
+            module.file, later.line, later.name, pipe_name(later.pipe), does, byte, name,
+            earlier.name, pipe_name(earlier.pipe), earlier.line, did, missing, later.block);
     }
     throw Stop{};
 }
@@ -120,7 +123,8 @@ void shadow_touch(uint32_t op, Space space, uint64_t begin, uint64_t end, bool w
         }
         Touches& t = it->second;
         if (t.write != op) conflict(t.write, op, space, at, true, false);
-        if (t.read[pipe] && core.operations[t.read[pipe]].block != block) t.read_elsewhere = t.read[pipe];
+        if (t.read[pipe] && core.operations[t.read[pipe]].block != block)
+            t.read_elsewhere = t.read[pipe];
         t.read[pipe] = op;
         at = t.end;
         ++it;

@@ -1,4 +1,5 @@
-// The state of the core that runs now, shared by the model's own source files; kernel text never sees it.
+// The state of the core that runs now, shared by the model's own source files; kernel text never
+// sees it.
 #pragma once
 
 #include <map>
@@ -37,6 +38,15 @@ struct Flag {
     Clock clock;
 };
 
+// What an Origin stands for: a read of bytes of `from` that nothing wrote, or, without `from`,
+// padding.
+struct Source {
+    const char* name;
+    int line;
+    const char* from;
+    uint64_t byte;
+};
+
 constexpr int FLAG_IDS = 8;
 
 struct Core {
@@ -50,7 +60,7 @@ struct Core {
     EmuReport* report = nullptr;
     const EmuTensor* tensors = nullptr;
     int tensor_count = 0;
-    int padding_line = 0;
+    std::vector<Source> origins{1};  // by Origin
 };
 extern Core core;
 

@@ -1,4 +1,5 @@
-// Compare to bit vectors, and Select by them. Bit i of byte i / 8 (lowest first) belongs to element i.
+// Compare to bit vectors, and Select by them. Bit i of byte i / 8 (lowest first) belongs to element
+// i.
 #pragma once
 
 #include "cast.h"
@@ -18,20 +19,23 @@ bool compares(AscendC::CMPMODE mode, T a, T b) {
     }
 }
 
-inline void store_bit(uint64_t base, uint64_t index, bool value, bool unspecified) {
+inline void store_bit(uint64_t base, uint64_t index, bool value, Origin origin) {
     Memory& m = memory(UB);
     uint64_t at = base + index / 8;
     uint8_t bit = static_cast<uint8_t>(1u << (index % 8));
-    m.data[at] = static_cast<uint8_t>(value || unspecified ? m.data[at] | bit : m.data[at] & ~bit);
-    m.undefined[at] = static_cast<uint8_t>(unspecified ? m.undefined[at] | bit : m.undefined[at] & ~bit);
+    m.data[at] = static_cast<uint8_t>(value || origin ? m.data[at] | bit : m.data[at] & ~bit);
+    m.undefined[at] = static_cast<uint8_t>(origin ? m.undefined[at] | bit : m.undefined[at] & ~bit);
     m.written[at] = 1;
+    if (origin) m.origin[at / BLOCK] = origin;
 }
 
-inline bool load_bit(uint64_t base, uint64_t index, const char* name, int line, bool& unspecified) {
+inline bool load_bit(uint64_t base, uint64_t index, const char* name, int line, Origin& origin) {
     Memory& m = memory(UB);
     uint64_t at = base + index / 8;
-    if (!m.written[at]) reads_unwritten(UB, at, name, line), unspecified = true;
-    if (m.undefined[at] >> (index % 8) & 1) unspecified = true;
+    if (!m.written[at])
+        origin = unwritten_origin(UB, at, name, line);
+    else if (m.undefined[at] >> (index % 8) & 1)
+        origin = m.origin[at / BLOCK];
     return m.data[at] >> (index % 8) & 1;
 }
 
@@ -45,16 +49,22 @@ struct Second {
 
 template <class T, class U>
 void compare(const char* name, Line line, Lanes lanes, const AscendC::LocalTensor<U>& dst,
-             const AscendC::LocalTensor<T>& src, Second<T> second, AscendC::CMPMODE mode, int block_stride, int repeat_stride) {
+             const AscendC::LocalTensor<T>& src, Second<T> second, AscendC::CMPMODE mode,
+             int block_stride, int repeat_stride) {
     require_type<T, half, float, int32_t>(name, line.at);
     require_type<U, uint8_t, int8_t>(name, line.at);
     if (Same<T, int32_t>::value && mode != AscendC::CMPMODE::EQ)
         stop(MISUSE, line.at, "%s of int32_t takes EQ only on this core", name);
     if (lanes.counted && lanes.count * sizeof(T) % REPEAT_BYTES)
-        stop(MISUSE, line.at, "%s of %llu elements is %llu bytes, no multiple of 256: the rest would not be compared",
-             name, static_cast<unsigned long long>(lanes.count), static_cast<unsigned long long>(lanes.count * sizeof(T)));
+        stop(
+            MISUSE, line.at,
+            "%s of %llu elements is %llu bytes, no multiple of 256: the rest would not be compared",
+            name, static_cast<unsigned long long>(lanes.count),
+            static_cast<unsigned long long>(lanes.count * sizeof(T)));
     constexpr int width = lanes_per_repeat<T>();
-    if (!lanes.counted) lanes.mask[0] = ~uint64_t{0}, lanes.mask[1] = width > 64 ? ~uint64_t{0} : 0;  // no effect here
+    if (!lanes.counted)
+        lanes.mask[0] = ~uint64_t{0},
+        lanes.mask[1] = width > 64 ? ~uint64_t{0} : 0;  // no effect here
     if (lanes.nothing()) return;
     Operand a = operand(src, "source 0", name, line.at, block_stride, repeat_stride);
     uint64_t to = operand(dst, "the destination", name, line.at).address;
@@ -66,31 +76,36 @@ void compare(const char* name, Line line, Lanes lanes, const AscendC::LocalTenso
     op.commit([=] {
         for (uint64_t i = 0; i < total; ++i) {
             int r = static_cast<int>(i / width), l = static_cast<int>(i % width);
-            bool unspecified = false;
+            Origin origin = 0;
             uint64_t at = lanes.counted ? a.address + i * sizeof(T) : a.at(r, l);
-            T x = load<T>(UB, at, name, line.at, unspecified), y = second.scalar;
+            T x = load<T>(UB, at, name, line.at, origin), y = second.scalar;
             if (!second.is_scalar) {
-                at = lanes.counted ? second.operand.address + i * sizeof(T) : second.operand.at(r, l);
-                y = load<T>(UB, at, name, line.at, unspecified);
+                at = lanes.counted ? second.operand.address + i * sizeof(T)
+                                   : second.operand.at(r, l);
+                y = load<T>(UB, at, name, line.at, origin);
             }
-            store_bit(to, i, compares(mode, widen(x), widen(y)), unspecified);
+            store_bit(to, i, compares(mode, widen(x), widen(y)), origin);
         }
     });
 }
 
 template <class T, class U>
-void select(Line line, Lanes lanes, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<U>& bits,
-            const AscendC::LocalTensor<T>& src, Second<T> second, AscendC::SELMODE mode,
-            const AscendC::BinaryRepeatParams& p) {
+void select(Line line, Lanes lanes, const AscendC::LocalTensor<T>& dst,
+            const AscendC::LocalTensor<U>& bits, const AscendC::LocalTensor<T>& src,
+            Second<T> second, AscendC::SELMODE mode, const AscendC::BinaryRepeatParams& p) {
     const char* name = "Select";
     require_type<T, half, float>(name, line.at);
     require_type<U, uint8_t, uint16_t, uint32_t, uint64_t>(name, line.at);
     if (second.is_scalar != (mode == AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE))
-        stop(MISUSE, line.at, "Select: this mode takes a %s as its second choice", second.is_scalar ? "tensor" : "scalar");
+        stop(MISUSE, line.at, "Select: this mode takes a %s as its second choice",
+             second.is_scalar ? "tensor" : "scalar");
     bool registers = mode == AscendC::SELMODE::VSEL_CMPMASK_SPR;
     if (!registers && allocated(UB) > UB_RESERVED_FROM)
-        stop(MISUSE, line.at, "Select in this mode works in the last 8 KB of UB (from byte %llu), but buffers take %llu bytes",
-             static_cast<unsigned long long>(UB_RESERVED_FROM), static_cast<unsigned long long>(allocated(UB)));
+        stop(MISUSE, line.at,
+             "Select in this mode works in the last 8 KB of UB (from byte %llu), but buffers take "
+             "%llu bytes",
+             static_cast<unsigned long long>(UB_RESERVED_FROM),
+             static_cast<unsigned long long>(allocated(UB)));
     if (lanes.nothing()) return;
     constexpr int width = lanes_per_repeat<T>();
     Operand d = operand(dst, "the destination", name, line.at, p.dstBlkStride, p.dstRepStride);
@@ -108,55 +123,64 @@ void select(Line line, Lanes lanes, const AscendC::LocalTensor<T>& dst, const As
         for (uint64_t i = 0; i < total; ++i) {
             int r = static_cast<int>(i / width), l = static_cast<int>(i % width);
             if (!lanes.counted && !lanes.active(l)) continue;
-            auto place = [&](const Operand& o) { return lanes.counted ? o.address + i * sizeof(T) : o.at(r, l); };
-            bool unspecified = false;
+            auto place = [&](const Operand& o) {
+                return lanes.counted ? o.address + i * sizeof(T) : o.at(r, l);
+            };
+            Origin origin = 0;
             T value = second.scalar;
-            if (load_bit(mask, registers ? l : i, name, line.at, unspecified))
-                value = load<T>(UB, place(a), name, line.at, unspecified);
+            if (load_bit(mask, registers ? l : i, name, line.at, origin))
+                value = load<T>(UB, place(a), name, line.at, origin);
             else if (!second.is_scalar)
-                value = load<T>(UB, place(second.operand), name, line.at, unspecified);
-            store<T>(UB, place(d), value, unspecified);
+                value = load<T>(UB, place(second.operand), name, line.at, origin);
+            store<T>(UB, place(d), value, origin);
         }
     });
 }
 
 template <class T>
-Second<T> second_tensor(const AscendC::LocalTensor<T>& t, const char* name, int line, int block = 1, int repeat = 8) {
+Second<T> second_tensor(const AscendC::LocalTensor<T>& t, const char* name, int line, int block = 1,
+                        int repeat = 8) {
     return Second<T>{false, T(), operand(t, "source 1", name, line, block, repeat)};
 }
 template <class T>
-Second<T> second_scalar(T value) { return Second<T>{true, value, Operand{}}; }
+Second<T> second_scalar(T value) {
+    return Second<T>{true, value, Operand{}};
+}
 
 }  // namespace emu
 
 namespace AscendC {
 
 template <class T, class U>
-void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode,
-             uint32_t count, EMU_LINE) {
+void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+             CMPMODE cmpMode, uint32_t count, EMU_LINE) {
     emu::compare("Compare", line, emu::Lanes::of_count(count, "Compare", line.at), dst, src0,
                  emu::second_tensor(src1, "Compare", line.at), cmpMode, 1, 8);
 }
 template <class T, class U, bool isSetMask = true>
-void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE cmpMode,
-             uint64_t mask, int64_t repeatTime, const BinaryRepeatParams& p, EMU_LINE) {
-    emu::compare("Compare", line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Compare", line.at), dst, src0,
-                 emu::second_tensor(src1, "Compare", line.at, p.src1BlkStride, p.src1RepStride), cmpMode,
-                 p.src0BlkStride, p.src0RepStride);
+void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+             CMPMODE cmpMode, uint64_t mask, int64_t repeatTime, const BinaryRepeatParams& p,
+             EMU_LINE) {
+    emu::compare(
+        "Compare", line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Compare", line.at),
+        dst, src0, emu::second_tensor(src1, "Compare", line.at, p.src1BlkStride, p.src1RepStride),
+        cmpMode, p.src0BlkStride, p.src0RepStride);
 }
 
-#define EMU_COMPARE_SCALAR(NAME)                                                                                   \
-    template <class T, class U>                                                                                    \
-    void NAME(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,           \
-              uint32_t count, EMU_LINE) {                                                                          \
-        emu::compare(#NAME, line, emu::Lanes::of_count(count, #NAME, line.at), dst, src0,                           \
-                     emu::second_scalar(src1Scalar), cmpMode, 1, 8);                                               \
-    }                                                                                                              \
-    template <class T, class U, bool isSetMask = true>                                                             \
-    void NAME(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar, CMPMODE cmpMode,           \
-              uint64_t mask, int64_t repeatTime, const UnaryRepeatParams& p, EMU_LINE) {                           \
-        emu::compare(#NAME, line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), dst,      \
-                     src0, emu::second_scalar(src1Scalar), cmpMode, p.srcBlkStride, p.srcRepStride);               \
+#define EMU_COMPARE_SCALAR(NAME)                                                                 \
+    template <class T, class U>                                                                  \
+    void NAME(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar,         \
+              CMPMODE cmpMode, uint32_t count, EMU_LINE) {                                       \
+        emu::compare(#NAME, line, emu::Lanes::of_count(count, #NAME, line.at), dst, src0,        \
+                     emu::second_scalar(src1Scalar), cmpMode, 1, 8);                             \
+    }                                                                                            \
+    template <class T, class U, bool isSetMask = true>                                           \
+    void NAME(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar,         \
+              CMPMODE cmpMode, uint64_t mask, int64_t repeatTime, const UnaryRepeatParams& p,    \
+              EMU_LINE) {                                                                        \
+        emu::compare(                                                                            \
+            #NAME, line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), \
+            dst, src0, emu::second_scalar(src1Scalar), cmpMode, p.srcBlkStride, p.srcRepStride); \
     }
 EMU_COMPARE_SCALAR(CompareScalar)
 EMU_COMPARE_SCALAR(Compares)
@@ -168,25 +192,28 @@ void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const Loca
                 emu::second_tensor(src1, "Select", line.at), selMode, {});
 }
 template <class T, class U>
-void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0, T src1, SELMODE selMode,
-            uint32_t count, EMU_LINE) {
-    emu::select(line, emu::Lanes::of_count(count, "Select", line.at), dst, selMask, src0, emu::second_scalar(src1),
-                selMode, {});
+void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
+            T src1, SELMODE selMode, uint32_t count, EMU_LINE) {
+    emu::select(line, emu::Lanes::of_count(count, "Select", line.at), dst, selMask, src0,
+                emu::second_scalar(src1), selMode, {});
 }
 template <class T, class U, bool isSetMask = true>
 void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
-            const LocalTensor<T>& src1, SELMODE selMode, uint64_t mask, int64_t repeatTime, const BinaryRepeatParams& p,
-            EMU_LINE) {
+            const LocalTensor<T>& src1, SELMODE selMode, uint64_t mask, int64_t repeatTime,
+            const BinaryRepeatParams& p, EMU_LINE) {
     emu::require_mask(isSetMask, "Select", line.at);
-    emu::select(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Select", line.at), dst, selMask, src0,
-                emu::second_tensor(src1, "Select", line.at, p.src1BlkStride, p.src1RepStride), selMode, p);
+    emu::select(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Select", line.at),
+                dst, selMask, src0,
+                emu::second_tensor(src1, "Select", line.at, p.src1BlkStride, p.src1RepStride),
+                selMode, p);
 }
 template <class T, class U, bool isSetMask = true>
-void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0, T src1, SELMODE selMode,
-            uint64_t mask, int64_t repeatTime, const BinaryRepeatParams& p, EMU_LINE) {
+void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
+            T src1, SELMODE selMode, uint64_t mask, int64_t repeatTime, const BinaryRepeatParams& p,
+            EMU_LINE) {
     emu::require_mask(isSetMask, "Select", line.at);
-    emu::select(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Select", line.at), dst, selMask, src0,
-                emu::second_scalar(src1), selMode, p);
+    emu::select(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Select", line.at),
+                dst, selMask, src0, emu::second_scalar(src1), selMode, p);
 }
 
 }  // namespace AscendC

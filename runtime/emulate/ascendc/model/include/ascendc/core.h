@@ -1,9 +1,10 @@
 // What the model's headers need from its core: pipes, clocks, memories, reports.
 //
-// A call of the kernel text becomes an Operation of one pipe. It is issued in program order and performed as
-// late as the program allows: when another operation that must come after it is performed, when the scalar
-// unit waits for it, or at the end of the kernel. The order that must hold is kept as vector clocks: an
-// operation carries, for each pipe, how many of that pipe's operations are known to be over before it starts.
+// A call of the kernel text becomes an Operation of one pipe. It is issued in program order and
+// performed as late as the program allows: when another operation that must come after it is
+// performed, when the scalar unit waits for it, or at the end of the kernel. The order that must
+// hold is kept as vector clocks: an operation carries, for each pipe, how many of that pipe's
+// operations are known to be over before it starts.
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +13,8 @@
 
 namespace emu {
 
-// The line of the kernel text that makes a call: a default argument is evaluated where the call stands.
+// The line of the kernel text that makes a call: a default argument is evaluated where the call
+// stands.
 struct Line {
     int at;
     static constexpr Line here(int at = __builtin_LINE()) { return Line{at}; }
@@ -24,10 +26,10 @@ enum Kind : int32_t { NONE, RACE, MEMORY, DEADLOCK, MISUSE, UNSUPPORTED };
 enum Check : int { CHECK_RACES = 1, CHECK_MEMORY = 2 };
 
 constexpr uint64_t UB_BYTES = 192 * 1024;
-constexpr uint64_t UB_USABLE = UB_BYTES - 256;       // what buffers may take
-constexpr uint64_t UB_RESERVED_FROM = 184 * 1024;    // Select's modes 1 and 2 work in the last 8 KB
-constexpr uint64_t BLOCK = 32;                       // one block of the vector unit
-constexpr uint64_t REPEAT_BYTES = 256;               // what one repeat of a vector instruction covers
+constexpr uint64_t UB_USABLE = UB_BYTES - 256;     // what buffers may take
+constexpr uint64_t UB_RESERVED_FROM = 184 * 1024;  // Select's modes 1 and 2 work in the last 8 KB
+constexpr uint64_t BLOCK = 32;                     // one block of the vector unit
+constexpr uint64_t REPEAT_BYTES = 256;             // what one repeat of a vector instruction covers
 
 struct Deferred {
     virtual ~Deferred() {}
@@ -42,7 +44,8 @@ struct Closure final : Deferred {
 };
 
 // Ends the launch with a report; the text is formatted as printf does.
-[[noreturn]] void stop(Kind kind, int line, const char* format, ...) __attribute__((format(printf, 3, 4)));
+[[noreturn]] void stop(Kind kind, int line, const char* format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 enum Atomic : uint8_t { PLAIN, ATOMIC_ADD, ATOMIC_MAX, ATOMIC_MIN };
 
@@ -54,7 +57,9 @@ class Issue {
     void write(Space space, uint64_t begin, uint64_t bytes);
     void atomic(Atomic kind) { atomic_ = kind; }
     template <class F>
-    void commit(F body) { enqueue(new Closure<F>(body)); }
+    void commit(F body) {
+        enqueue(new Closure<F>(body));
+    }
 
     const char* name;
     Pipe pipe;
@@ -77,11 +82,14 @@ void barrier(Pipe pipe, int line);
 void barrier_all(int line);
 const char* pipe_name(Pipe pipe);
 
-// On-chip memory with a state for each byte: written at all, and which bits hold something unspecified.
+// On-chip memory with a state for each byte: written at all, and which bits hold something
+// unspecified.
 struct Memory {
     uint8_t* data;
-    uint8_t* undefined;   // a mask of bits whose value is unspecified (padding, and what was computed from it)
-    uint8_t* written;     // 1 once anything wrote the byte in this block
+    uint8_t* undefined;  // a mask of bits whose value is unspecified (padding, and what was
+                         // computed from it)
+    uint8_t* written;    // 1 once anything wrote the byte in this block
+    uint32_t* origin;  // for each 32-byte block where its unspecified bits come from, see `Origin`
     uint64_t bytes;
 };
 extern Memory memories[SPACES];
@@ -89,32 +97,38 @@ inline Memory& memory(Space space) { return memories[space]; }
 void provide(Space space);  // makes its bytes exist, all unwritten
 const char* space_name(Space space);
 
-// Called while an operation is performed; reports a read of bytes that nothing wrote.
-void reads_unwritten(Space space, uint64_t address, const char* name, int line);
-void note_padding(uint64_t address, uint64_t bytes, int line);
-// Ends the launch when `undefined` bits leave the core (a store, a scalar read) and that is checked.
-void uses_unspecified(Space space, uint64_t address, const char* name, int line);
-bool checks_memory();
+// Where a value that nothing specifies comes from: bytes that nothing wrote, or padding. Numbers
+// from 1 on are handed out as they come up; 0 is a value like any other.
+using Origin = uint32_t;
+Origin unwritten_origin(Space space, uint64_t address, const char* name, int line);
+Origin padding_origin(const char* name, int line);
+// Ends the launch when such a value leaves the core (a store, a scalar read) and that is checked.
+void uses_unspecified(Origin origin, Space space, uint64_t address, const char* name, int line);
 
 template <class T>
-T load(Space space, uint64_t address, const char* name, int line, bool& unspecified) {
+T load(Space space, uint64_t address, const char* name, int line, Origin& origin) {
     Memory& m = memory(space);
     T value;
     uint64_t bad = 0, seen = 0;
     memcpy(&bad, m.undefined + address, sizeof(T));
     memcpy(&seen, m.written + address, sizeof(T));
-    if (seen != (0x0101010101010101u & (~uint64_t{0} >> (64 - 8 * sizeof(T))))) reads_unwritten(space, address, name, line), unspecified = true;
-    if (bad) unspecified = true;
+    if (seen != (0x0101010101010101u & (~uint64_t{0} >> (64 - 8 * sizeof(T)))))
+        origin = unwritten_origin(space, address, name, line);
+    else if (bad)
+        origin = m.origin[address / BLOCK];
     memcpy(&value, m.data + address, sizeof(T));
     return value;
 }
 
 template <class T>
-void store(Space space, uint64_t address, T value, bool unspecified) {
+void store(Space space, uint64_t address, T value, Origin origin) {
     Memory& m = memory(space);
-    if (unspecified) memset(&value, 0xFF, sizeof(T));  // NaN in the float formats: reliance on it shows
+    if (origin) {
+        memset(&value, 0xFF, sizeof(T));  // NaN in the float formats: reliance on it shows
+        m.origin[address / BLOCK] = origin;
+    }
     memcpy(m.data + address, &value, sizeof(T));
-    memset(m.undefined + address, unspecified ? 0xFF : 0, sizeof(T));
+    memset(m.undefined + address, origin ? 0xFF : 0, sizeof(T));
     memset(m.written + address, 1, sizeof(T));
 }
 
@@ -171,19 +185,28 @@ struct Indices {};
 template <size_t N, size_t... I>
 struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
 template <size_t... I>
-struct MakeIndices<0, I...> { using type = Indices<I...>; };
+struct MakeIndices<0, I...> {
+    using type = Indices<I...>;
+};
 template <class... A, void (*F)(A...)>
 struct Caller<F> {
     static constexpr int arguments = sizeof...(A);
     static constexpr uint64_t sizes[sizeof...(A) + 1] = {sizeof(A)..., 0};
     template <size_t... I>
-    static void expand(void** arguments, Indices<I...>) { F(*static_cast<A*>(arguments[I])...); }
-    static void call(void** arguments) { expand(arguments, typename MakeIndices<sizeof...(A)>::type{}); }
+    static void expand(void** arguments, Indices<I...>) {
+        F(*static_cast<A*>(arguments[I])...);
+    }
+    static void call(void** arguments) {
+        expand(arguments, typename MakeIndices<sizeof...(A)>::type{});
+    }
 };
 template <auto F>
-constexpr Entry entry(const char* name) { return Entry{name, Caller<F>::arguments, Caller<F>::sizes, &Caller<F>::call}; }
+constexpr Entry entry(const char* name) {
+    return Entry{name, Caller<F>::arguments, Caller<F>::sizes, &Caller<F>::call};
+}
 
-// Names of the buffers of the text, by the line of their InitBuffer call; both written by the builder.
+// Names of the buffers of the text, by the line of their InitBuffer call; both written by the
+// builder.
 struct BufferName {
     int line;
     const char* name;

@@ -12,7 +12,10 @@ struct QueuePipes {
 
 constexpr QueuePipes queue_pipes(Space from, Space to) {
     if (from == GM) return {MTE2, to == UB ? V : to == L1 ? MTE1 : M};
-    if (from == UB) return to == GM ? QueuePipes{V, MTE3} : to == L1 ? QueuePipes{MTE3, MTE1} : QueuePipes{MTE2, MTE3};
+    if (from == UB)
+        return to == GM   ? QueuePipes{V, MTE3}
+               : to == L1 ? QueuePipes{MTE3, MTE1}
+                          : QueuePipes{MTE2, MTE3};
     if (from == L1) return {MTE1, M};
     if (from == L0C) return {M, FIX};
     return {M, V};
@@ -21,8 +24,8 @@ constexpr QueuePipes queue_pipes(Space from, Space to) {
 constexpr Space queue_source(AscendC::TPosition p) {
     using P = AscendC::TPosition;
     return p == P::VECIN || p == P::A1 || p == P::B1 || p == P::C1 || p == P::TSCM ? GM
-         : p == P::A2 || p == P::B2 || p == P::C2                                   ? L1
-                                                                                     : space_of(p);
+           : p == P::A2 || p == P::B2 || p == P::C2                                ? L1
+                                                                                   : space_of(p);
 }
 constexpr Space queue_target(AscendC::TPosition p) {
     using P = AscendC::TPosition;
@@ -96,26 +99,33 @@ class EmuQueue {
 };
 
 template <TPosition source, TPosition target, int32_t depth, auto mask = 0>
-class TQueBind : public EmuQueue<(source == TPosition::GM ? target : source), depth, emu::space_of(source),
-                                 emu::space_of(target)> {};
+class TQueBind : public EmuQueue<(source == TPosition::GM ? target : source), depth,
+                                 emu::space_of(source), emu::space_of(target)> {};
 template <TPosition position, int32_t depth, auto mask = 0>
-class TQue : public EmuQueue<position, depth, emu::queue_source(position), emu::queue_target(position)> {};
+class TQue
+    : public EmuQueue<position, depth, emu::queue_source(position), emu::queue_target(position)> {};
 
 template <TPosition position_ = TPosition::VECCALC>
 class TBuf {
   public:
     static constexpr TPosition position = position_;
     template <class T>
-    LocalTensor<T> Get(emu::Line line = emu::Line::here()) { return GetWithOffset<T>(bytes_ / sizeof(T), 0, line); }
+    LocalTensor<T> Get(emu::Line line = emu::Line::here()) {
+        return GetWithOffset<T>(bytes_ / sizeof(T), 0, line);
+    }
     template <class T>
-    LocalTensor<T> Get(uint32_t count, emu::Line line = emu::Line::here()) { return GetWithOffset<T>(count, 0, line); }
+    LocalTensor<T> Get(uint32_t count, emu::Line line = emu::Line::here()) {
+        return GetWithOffset<T>(count, 0, line);
+    }
     template <class T>
-    LocalTensor<T> GetWithOffset(uint32_t count, uint32_t offset, emu::Line line = emu::Line::here()) {
+    LocalTensor<T> GetWithOffset(uint32_t count, uint32_t offset,
+                                 emu::Line line = emu::Line::here()) {
         if (!bytes_) emu::stop(emu::MISUSE, line.at, "Get from a TBuf without InitBuffer");
         uint64_t bytes = uint64_t{count} * sizeof(T);
         if (offset + bytes > bytes_)
             emu::stop(emu::MISUSE, line.at, "Get of %llu bytes at %u from a TBuf of %llu",
-                      static_cast<unsigned long long>(bytes), offset, static_cast<unsigned long long>(bytes_));
+                      static_cast<unsigned long long>(bytes), offset,
+                      static_cast<unsigned long long>(bytes_));
         return LocalTensor<T>(emu::space_of(position_), position_, begin_ + offset, bytes);
     }
     uint64_t begin_ = 0, bytes_ = 0;
@@ -128,8 +138,8 @@ class TPipe {
     template <class Q>
     auto InitBuffer(Q& queue, uint8_t count, uint32_t bytes, emu::Line line = emu::Line::here())
         -> decltype(queue.queue_, bool()) {
-        emu::queue_init(queue.queue_, int(Q::position), emu::space_of(Q::position), count, bytes, Q::depth,
-                        Q::pipes.source, Q::pipes.target, line.at);
+        emu::queue_init(queue.queue_, int(Q::position), emu::space_of(Q::position), count, bytes,
+                        Q::depth, Q::pipes.source, Q::pipes.target, line.at);
         return true;
     }
     template <TPosition position>
@@ -140,14 +150,17 @@ class TPipe {
     }
     template <HardEvent event>
     TEventID AllocEventID(emu::Line line = emu::Line::here()) {
-        return TEventID(emu::take_event(emu::Pipe(int(event) / 16), emu::Pipe(int(event) % 16), line.at));
+        return TEventID(
+            emu::take_event(emu::Pipe(int(event) / 16), emu::Pipe(int(event) % 16), line.at));
     }
     template <HardEvent event>
     void ReleaseEventID(TEventID id, emu::Line line = emu::Line::here()) {
         emu::give_event(emu::Pipe(int(event) / 16), emu::Pipe(int(event) % 16), id, line.at);
     }
     template <HardEvent event>
-    TEventID FetchEventID() { return FetchEventID(event); }
+    TEventID FetchEventID() {
+        return FetchEventID(event);
+    }
     TEventID FetchEventID(HardEvent event) {
         return TEventID(emu::free_event(emu::Pipe(int(event) / 16), emu::Pipe(int(event) % 16)));
     }

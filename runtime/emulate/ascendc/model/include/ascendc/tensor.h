@@ -8,8 +8,13 @@ namespace emu {
 constexpr Space space_of(AscendC::TPosition position) {
     using P = AscendC::TPosition;
     switch (position) {
-        case P::GM: case P::CO2: case P::SPM: return GM;
-        case P::A1: case P::B1: case P::C1: case P::TSCM: return L1;
+        case P::GM:
+        case P::CO2:
+        case P::SPM: return GM;
+        case P::A1:
+        case P::B1:
+        case P::C1:
+        case P::TSCM: return L1;
         case P::A2: return L0A;
         case P::B2: return L0B;
         case P::CO1: return L0C;
@@ -32,7 +37,8 @@ class LocalTensor {
 
     LocalTensor operator[](uint32_t offset) const {
         uint64_t skipped = uint64_t{offset} * sizeof(T);
-        return LocalTensor(space, position, address + skipped, skipped < bytes ? bytes - skipped : 0);
+        return LocalTensor(space, position, address + skipped,
+                           skipped < bytes ? bytes - skipped : 0);
     }
     T GetValue(uint32_t index, emu::Line line = emu::Line::here()) const {
         T value{};
@@ -42,9 +48,9 @@ class LocalTensor {
         op.read(space, at, sizeof(T));
         int where = line.at;
         op.commit([&value, at, from, where] {
-            bool unspecified = false;
-            value = emu::load<T>(from, at, "GetValue", where, unspecified);
-            if (unspecified) emu::uses_unspecified(from, at, "GetValue", where);
+            emu::Origin origin = 0;
+            value = emu::load<T>(from, at, "GetValue", where, origin);
+            if (origin) emu::uses_unspecified(origin, from, at, "GetValue", where);
         });
         return value;
     }
@@ -55,10 +61,12 @@ class LocalTensor {
         emu::Space to = space;
         emu::Issue op("SetValue", emu::S, line);
         op.write(space, at, sizeof(T));
-        op.commit([value, at, to] { emu::store<T>(to, at, value, false); });
+        op.commit([value, at, to] { emu::store<T>(to, at, value, 0); });
     }
     template <class U>
-    LocalTensor<U> ReinterpretCast() const { return LocalTensor<U>(space, position, address, bytes); }
+    LocalTensor<U> ReinterpretCast() const {
+        return LocalTensor<U>(space, position, address, bytes);
+    }
     uint32_t GetSize() const { return static_cast<uint32_t>(bytes / sizeof(T)); }
     void SetSize(uint32_t elements) { bytes = uint64_t{elements} * sizeof(T); }
     uint32_t GetLength() const { return static_cast<uint32_t>(bytes); }
@@ -75,7 +83,9 @@ template <class T>
 class GlobalTensor {
   public:
     using PrimType = T;
-    void SetGlobalBuffer(T* pointer, uint64_t elements) { base = pointer, bound = elements, bounded = true; }
+    void SetGlobalBuffer(T* pointer, uint64_t elements) {
+        base = pointer, bound = elements, bounded = true;
+    }
     void SetGlobalBuffer(T* pointer) { base = pointer, bound = 0, bounded = false; }
     GlobalTensor operator[](uint64_t offset) const {
         GlobalTensor t = *this;
@@ -99,10 +109,12 @@ class GlobalTensor {
         op.write(emu::GM, reinterpret_cast<uint64_t>(at), sizeof(T));
         op.commit([at, value] { memcpy(at, &value, sizeof(T)); });
     }
-    T operator()(uint64_t index, emu::Line line = emu::Line::here()) const { return GetValue(index, line); }
+    T operator()(uint64_t index, emu::Line line = emu::Line::here()) const {
+        return GetValue(index, line);
+    }
 
     T* base = nullptr;
-    uint64_t bound = 0;      // elements from base on that SetGlobalBuffer promised
+    uint64_t bound = 0;  // elements from base on that SetGlobalBuffer promised
     bool bounded = false;
 };
 
@@ -112,19 +124,24 @@ namespace emu {
 
 // The range of one access within the buffer that SetGlobalBuffer named.
 template <class T>
-void check_bound(const AscendC::GlobalTensor<T>& tensor, uint64_t bytes, const char* name, int line) {
+void check_bound(const AscendC::GlobalTensor<T>& tensor, uint64_t bytes, const char* name,
+                 int line) {
     if (tensor.bounded && bytes > tensor.bound * sizeof(T))
-        stop(MEMORY, line, "%s touches %llu bytes of a GlobalTensor that has %llu left by its SetGlobalBuffer", name,
-             static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(tensor.bound * sizeof(T)));
+        stop(MEMORY, line,
+             "%s touches %llu bytes of a GlobalTensor that has %llu left by its SetGlobalBuffer",
+             name, static_cast<unsigned long long>(bytes),
+             static_cast<unsigned long long>(tensor.bound * sizeof(T)));
 }
 
 template <class T>
-void check_start(const AscendC::LocalTensor<T>& tensor, uint64_t align, const char* name, const char* operand, int line) {
+void check_start(const AscendC::LocalTensor<T>& tensor, uint64_t align, const char* name,
+                 const char* operand, int line) {
     if (tensor.bytes == 0 && tensor.address == ~uint64_t{0})
         stop(MISUSE, line, "%s: %s is a LocalTensor without memory", name, operand);
     if (tensor.address % align)
-        stop(MISUSE, line, "%s: %s starts at byte %llu, which is no multiple of %llu", name, operand,
-             static_cast<unsigned long long>(tensor.address), static_cast<unsigned long long>(align));
+        stop(MISUSE, line, "%s: %s starts at byte %llu, which is no multiple of %llu", name,
+             operand, static_cast<unsigned long long>(tensor.address),
+             static_cast<unsigned long long>(align));
 }
 
 }  // namespace emu

@@ -60,11 +60,20 @@ inline double round_to(double x, int mantissa, int lowest, Rounding mode) {
     return y == 0 ? copysign(0.0, x) : y;
 }
 
-inline uint32_t bits_of(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
-inline float float_of(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
+inline uint32_t bits_of(float x) {
+    uint32_t u;
+    memcpy(&u, &x, 4);
+    return u;
+}
+inline float float_of(uint32_t u) {
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+}
 
 inline float half_to_float(uint16_t h) {
-    uint32_t sign = static_cast<uint32_t>(h & 0x8000) << 16, exponent = (h >> 10) & 31, mantissa = h & 1023;
+    uint32_t sign = static_cast<uint32_t>(h & 0x8000) << 16, exponent = (h >> 10) & 31,
+             mantissa = h & 1023;
     if (exponent == 31) return float_of(sign | 0x7F800000 | (mantissa << 13));
     if (exponent) return float_of(sign | ((exponent + 112) << 23) | (mantissa << 13));
     float tiny = static_cast<float>(mantissa) * 5.9604644775390625e-8f;  // 2^-24
@@ -74,9 +83,10 @@ inline float half_to_float(uint16_t h) {
 inline uint16_t float_to_half(float x) {
     uint32_t u = bits_of(x), sign = (u >> 16) & 0x8000, rest = u & 0x7FFFFFFF;
     if (rest > 0x7F800000) return static_cast<uint16_t>(sign | 0x7E00);
-    if (rest >= 0x477FF000) return static_cast<uint16_t>(sign | 0x7C00);  // 65520 and more round to infinity
-    if (rest < 0x38800000) {                                              // below 2^-14: subnormal
-        float scaled = float_of(rest) + 0.5f;  // 0.5 has steps of 2^-24 above it
+    if (rest >= 0x477FF000)
+        return static_cast<uint16_t>(sign | 0x7C00);  // 65520 and more round to infinity
+    if (rest < 0x38800000) {                          // below 2^-14: subnormal
+        float scaled = float_of(rest) + 0.5f;         // 0.5 has steps of 2^-24 above it
         return static_cast<uint16_t>(sign | (bits_of(scaled) - 0x3F000000));
     }
     uint32_t even = (rest >> 13) & 1;
@@ -112,8 +122,13 @@ struct bfloat16_t {
 
 namespace emu {
 
-template <class T> struct TypeName;
-#define EMU_TYPE_NAME(type) template <> struct TypeName<type> { static constexpr const char* text = #type; };
+template <class T>
+struct TypeName;
+#define EMU_TYPE_NAME(type)                        \
+    template <>                                    \
+    struct TypeName<type> {                        \
+        static constexpr const char* text = #type; \
+    };
 EMU_TYPE_NAME(half)
 EMU_TYPE_NAME(bfloat16_t)
 EMU_TYPE_NAME(float)
@@ -129,12 +144,21 @@ EMU_TYPE_NAME(int64_t)
 EMU_TYPE_NAME(uint64_t)
 #undef EMU_TYPE_NAME
 
-template <class A, class B> struct Same { static constexpr bool value = false; };
-template <class A> struct Same<A, A> { static constexpr bool value = true; };
+template <class A, class B>
+struct Same {
+    static constexpr bool value = false;
+};
+template <class A>
+struct Same<A, A> {
+    static constexpr bool value = true;
+};
 template <class T, class... Allowed>
-constexpr bool one_of() { return (Same<T, Allowed>::value || ...); }
+constexpr bool one_of() {
+    return (Same<T, Allowed>::value || ...);
+}
 
-// Whether a vector instruction exists for the element type; the message names the types that it takes.
+// Whether a vector instruction exists for the element type; the message names the types that it
+// takes.
 template <class T, class... Allowed>
 void require_type(const char* name, int line) {
     if constexpr (!one_of<T, Allowed...>()) {
@@ -144,32 +168,74 @@ void require_type(const char* name, int line) {
             if (list[0]) strcat(list, ", ");
             strcat(list, one);
         }
-        stop(MISUSE, line, "%s does not take %s on this core, only %s", name, TypeName<T>::text, list);
+        stop(MISUSE, line, "%s does not take %s on this core, only %s", name, TypeName<T>::text,
+             list);
     }
 }
 
 // Arithmetic happens in the wide type and is rounded once to the element type.
-template <class T> struct Wide { using type = T; };
-template <> struct Wide<half> { using type = float; };
-template <> struct Wide<bfloat16_t> { using type = float; };
-template <class T> typename Wide<T>::type widen(T x) { return static_cast<typename Wide<T>::type>(x); }
+template <class T>
+struct Wide {
+    using type = T;
+};
+template <>
+struct Wide<half> {
+    using type = float;
+};
+template <>
+struct Wide<bfloat16_t> {
+    using type = float;
+};
+template <class T>
+typename Wide<T>::type widen(T x) {
+    return static_cast<typename Wide<T>::type>(x);
+}
 
 }  // namespace emu
 
 namespace AscendC {
 
 enum class TPosition : uint8_t {
-    GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM = VECCALC, SPM, SHM, TSCM, C2PIPE2GM,
-    C2PIPE2LOCAL, MAX
+    GM,
+    A1,
+    A2,
+    B1,
+    B2,
+    C1,
+    C2,
+    CO1,
+    CO2,
+    VECIN,
+    VECOUT,
+    VECCALC,
+    LCM = VECCALC,
+    SPM,
+    SHM,
+    TSCM,
+    C2PIPE2GM,
+    C2PIPE2LOCAL,
+    MAX
 };
 using QuePosition = TPosition;
 
 enum KernelType {
-    KERNEL_TYPE_AIV_ONLY, KERNEL_TYPE_AIC_ONLY, KERNEL_TYPE_MIX_AIV_1_0, KERNEL_TYPE_MIX_AIC_1_0,
-    KERNEL_TYPE_MIX_AIC_1_1, KERNEL_TYPE_MIX_AIC_1_2
+    KERNEL_TYPE_AIV_ONLY,
+    KERNEL_TYPE_AIC_ONLY,
+    KERNEL_TYPE_MIX_AIV_1_0,
+    KERNEL_TYPE_MIX_AIC_1_0,
+    KERNEL_TYPE_MIX_AIC_1_1,
+    KERNEL_TYPE_MIX_AIC_1_2
 };
 
-enum class RoundMode { CAST_NONE, CAST_RINT, CAST_FLOOR, CAST_CEIL, CAST_ROUND, CAST_TRUNC, CAST_ODD };
+enum class RoundMode {
+    CAST_NONE,
+    CAST_RINT,
+    CAST_FLOOR,
+    CAST_CEIL,
+    CAST_ROUND,
+    CAST_TRUNC,
+    CAST_ODD
+};
 enum class CMPMODE : uint8_t { LT, GT, EQ, LE, GE, NE };
 enum class SELMODE : uint8_t { VSEL_CMPMASK_SPR, VSEL_TENSOR_SCALAR_MODE, VSEL_TENSOR_TENSOR_MODE };
 enum class ReduceOrder { ORDER_VALUE_INDEX, ORDER_INDEX_VALUE, ORDER_ONLY_VALUE, ORDER_ONLY_INDEX };
@@ -180,24 +246,33 @@ struct BinaryRepeatParams {
     uint8_t dstBlkStride = 1, src0BlkStride = 1, src1BlkStride = 1;
     uint8_t dstRepStride = 8, src0RepStride = 8, src1RepStride = 8;
     BinaryRepeatParams() {}
-    BinaryRepeatParams(uint8_t dst_block, uint8_t src0_block, uint8_t src1_block, uint8_t dst_repeat,
-                       uint8_t src0_repeat, uint8_t src1_repeat)
-        : dstBlkStride(dst_block), src0BlkStride(src0_block), src1BlkStride(src1_block), dstRepStride(dst_repeat),
-          src0RepStride(src0_repeat), src1RepStride(src1_repeat) {}
+    BinaryRepeatParams(uint8_t dst_block, uint8_t src0_block, uint8_t src1_block,
+                       uint8_t dst_repeat, uint8_t src0_repeat, uint8_t src1_repeat)
+        : dstBlkStride(dst_block),
+          src0BlkStride(src0_block),
+          src1BlkStride(src1_block),
+          dstRepStride(dst_repeat),
+          src0RepStride(src0_repeat),
+          src1RepStride(src1_repeat) {}
 };
 
 struct UnaryRepeatParams {
     uint16_t dstBlkStride = 1, srcBlkStride = 1;
     uint8_t dstRepStride = 8, srcRepStride = 8;
     UnaryRepeatParams() {}
-    UnaryRepeatParams(uint16_t dst_block, uint16_t src_block, uint8_t dst_repeat, uint8_t src_repeat)
-        : dstBlkStride(dst_block), srcBlkStride(src_block), dstRepStride(dst_repeat), srcRepStride(src_repeat) {}
+    UnaryRepeatParams(uint16_t dst_block, uint16_t src_block, uint8_t dst_repeat,
+                      uint8_t src_repeat)
+        : dstBlkStride(dst_block),
+          srcBlkStride(src_block),
+          dstRepStride(dst_repeat),
+          srcRepStride(src_repeat) {}
 };
 
 struct BrcbRepeatParams {
     uint16_t dstRepStride = 8, dstBlkStride = 1;
     BrcbRepeatParams() {}
-    BrcbRepeatParams(uint16_t dst_block, uint16_t dst_repeat) : dstRepStride(dst_repeat), dstBlkStride(dst_block) {}
+    BrcbRepeatParams(uint16_t dst_block, uint16_t dst_repeat)
+        : dstRepStride(dst_repeat), dstBlkStride(dst_block) {}
 };
 
 struct DataCopyParams {
@@ -219,8 +294,13 @@ struct DataCopyExtParams {
     uint16_t blockCount = 1;
     uint32_t blockLen = 0, srcStride = 0, dstStride = 0, rsv = 0;
     DataCopyExtParams() {}
-    DataCopyExtParams(uint16_t count, uint32_t length, uint32_t src_stride, uint32_t dst_stride, uint32_t reserved)
-        : blockCount(count), blockLen(length), srcStride(src_stride), dstStride(dst_stride), rsv(reserved) {}
+    DataCopyExtParams(uint16_t count, uint32_t length, uint32_t src_stride, uint32_t dst_stride,
+                      uint32_t reserved)
+        : blockCount(count),
+          blockLen(length),
+          srcStride(src_stride),
+          dstStride(dst_stride),
+          rsv(reserved) {}
 };
 
 template <class T>

@@ -1,5 +1,5 @@
-// Elementwise vector instructions. Each comes in three forms: `count` elements, a mask of the first lanes with
-// repeats, and a mask of bits with repeats.
+// Elementwise vector instructions. Each comes in three forms: `count` elements, a mask of the first
+// lanes with repeats, and a mask of bits with repeats.
 #pragma once
 
 #include "lanes.h"
@@ -7,12 +7,14 @@
 namespace emu {
 
 inline void require_mask(bool set, const char* name, int line) {
-    if (!set) stop(UNSUPPORTED, line, "%s: a mask that SetVectorMask left (isSetMask = false)", name);
+    if (!set)
+        stop(UNSUPPORTED, line, "%s: a mask that SetVectorMask left (isSetMask = false)", name);
 }
 
 template <class T, class F>
-void binary(const char* name, Line line, Lanes lanes, const AscendC::LocalTensor<T>& d, const AscendC::LocalTensor<T>& a,
-            const AscendC::LocalTensor<T>& b, const AscendC::BinaryRepeatParams& p, F f, bool accumulates = false) {
+void binary(const char* name, Line line, Lanes lanes, const AscendC::LocalTensor<T>& d,
+            const AscendC::LocalTensor<T>& a, const AscendC::LocalTensor<T>& b,
+            const AscendC::BinaryRepeatParams& p, F f, bool accumulates = false) {
     if (lanes.nothing()) return;
     constexpr int width = lanes_per_repeat<T>();
     Operand dst = operand(d, "the destination", name, line.at, p.dstBlkStride, p.dstRepStride);
@@ -24,8 +26,8 @@ void binary(const char* name, Line line, Lanes lanes, const AscendC::LocalTensor
 }
 
 template <class D, class S, class F>
-void unary(const char* name, Line line, Lanes lanes, const AscendC::LocalTensor<D>& d, const AscendC::LocalTensor<S>& a,
-           const AscendC::UnaryRepeatParams& p, F f) {
+void unary(const char* name, Line line, Lanes lanes, const AscendC::LocalTensor<D>& d,
+           const AscendC::LocalTensor<S>& a, const AscendC::UnaryRepeatParams& p, F f) {
     if (lanes.nothing()) return;
     constexpr int width = lanes_per_repeat<D, S>();
     Operand dst = operand(d, "the destination", name, line.at, p.dstBlkStride, p.dstRepStride);
@@ -36,8 +38,8 @@ void unary(const char* name, Line line, Lanes lanes, const AscendC::LocalTensor<
 
 // dst = f(src, dst)
 template <class D, class S, class F>
-void updating(const char* name, Line line, Lanes lanes, const AscendC::LocalTensor<D>& d, const AscendC::LocalTensor<S>& a,
-              const AscendC::UnaryRepeatParams& p, F f) {
+void updating(const char* name, Line line, Lanes lanes, const AscendC::LocalTensor<D>& d,
+              const AscendC::LocalTensor<S>& a, const AscendC::UnaryRepeatParams& p, F f) {
     if (lanes.nothing()) return;
     constexpr int width = lanes_per_repeat<D, S>();
     Operand dst = operand(d, "the destination", name, line.at, p.dstBlkStride, p.dstRepStride);
@@ -52,81 +54,87 @@ namespace AscendC {
 
 #define EMU_LINE emu::Line line = emu::Line::here()
 
-#define EMU_BINARY(NAME, EXPRESSION, FOLDS, ...)                                                                    \
-    namespace detail {                                                                                             \
-    template <class T>                                                                                             \
-    void NAME(emu::Line line, emu::Lanes lanes, const LocalTensor<T>& d, const LocalTensor<T>& s0,                  \
-              const LocalTensor<T>& s1, const BinaryRepeatParams& p) {                                             \
-        emu::require_type<T, __VA_ARGS__>(#NAME, line.at);                                                         \
-        if constexpr (emu::one_of<T, __VA_ARGS__>())                                                               \
-            emu::binary(#NAME, line, lanes, d, s0, s1, p, [](T x, T y) {                                           \
-                auto a = emu::widen(x), b = emu::widen(y);                                                         \
-                return T(EXPRESSION);                                                                              \
-            }, FOLDS);                                                                                             \
-    }                                                                                                              \
-    }                                                                                                              \
-    template <class T>                                                                                             \
-    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                    \
-              const int32_t& count, EMU_LINE) {                                                                    \
-        detail::NAME(line, emu::Lanes::of_count(count, #NAME, line.at), dst, src0, src1, {});                      \
-    }                                                                                                              \
-    template <class T, bool isSetMask = true>                                                                      \
-    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask,     \
-              int64_t repeatTime, const BinaryRepeatParams& params, EMU_LINE) {                                    \
-        emu::require_mask(isSetMask, #NAME, line.at);                                                              \
-        detail::NAME(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), dst, src0, src1, \
-                     params);                                                                                      \
-    }                                                                                                              \
-    template <class T, bool isSetMask = true>                                                                      \
-    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                    \
-              const uint64_t mask[], int64_t repeatTime, const BinaryRepeatParams& params, EMU_LINE) {             \
-        emu::require_mask(isSetMask, #NAME, line.at);                                                              \
-        detail::NAME(line, emu::Lanes::of_bits(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), dst, src0, src1, \
-                     params);                                                                                      \
+#define EMU_BINARY(NAME, EXPRESSION, FOLDS, ...)                                                   \
+    namespace detail {                                                                             \
+    template <class T>                                                                             \
+    void NAME(emu::Line line, emu::Lanes lanes, const LocalTensor<T>& d, const LocalTensor<T>& s0, \
+              const LocalTensor<T>& s1, const BinaryRepeatParams& p) {                             \
+        emu::require_type<T, __VA_ARGS__>(#NAME, line.at);                                         \
+        if constexpr (emu::one_of<T, __VA_ARGS__>())                                               \
+            emu::binary(                                                                           \
+                #NAME, line, lanes, d, s0, s1, p,                                                  \
+                [](T x, T y) {                                                                     \
+                    auto a = emu::widen(x), b = emu::widen(y);                                     \
+                    return T(EXPRESSION);                                                          \
+                },                                                                                 \
+                FOLDS);                                                                            \
+    }                                                                                              \
+    }                                                                                              \
+    template <class T>                                                                             \
+    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,   \
+              const int32_t& count, EMU_LINE) {                                                    \
+        detail::NAME(line, emu::Lanes::of_count(count, #NAME, line.at), dst, src0, src1, {});      \
+    }                                                                                              \
+    template <class T, bool isSetMask = true>                                                      \
+    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,   \
+              uint64_t mask, int64_t repeatTime, const BinaryRepeatParams& params, EMU_LINE) {     \
+        emu::require_mask(isSetMask, #NAME, line.at);                                              \
+        detail::NAME(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), \
+                     dst, src0, src1, params);                                                     \
+    }                                                                                              \
+    template <class T, bool isSetMask = true>                                                      \
+    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,   \
+              const uint64_t mask[], int64_t repeatTime, const BinaryRepeatParams& params,         \
+              EMU_LINE) {                                                                          \
+        emu::require_mask(isSetMask, #NAME, line.at);                                              \
+        detail::NAME(line, emu::Lanes::of_bits(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), \
+                     dst, src0, src1, params);                                                     \
     }
 
 EMU_BINARY(Add, a + b, true, half, float, int16_t, int32_t)
 EMU_BINARY(Sub, a - b, true, half, float, int16_t, int32_t)
-EMU_BINARY(Mul, a * b, true, half, float, int16_t, int32_t)
+EMU_BINARY(Mul, a* b, true, half, float, int16_t, int32_t)
 EMU_BINARY(Div, a / b, false, half, float)
 EMU_BINARY(Max, a > b ? a : b, true, half, float, int16_t, int32_t)
 EMU_BINARY(Min, a < b ? a : b, true, half, float, int16_t, int32_t)
-EMU_BINARY(And, a & b, false, int16_t, uint16_t)
+EMU_BINARY(And, a& b, false, int16_t, uint16_t)
 EMU_BINARY(Or, a | b, false, int16_t, uint16_t)
 EMU_BINARY(AddRelu, a + b > 0 ? a + b : 0, true, half, float, int16_t)
 EMU_BINARY(SubRelu, a - b > 0 ? a - b : 0, true, half, float, int16_t)
 
-// Instructions of one source; SCALAR adds `const T& scalarValue` before the count, as `c` in the expression.
-#define EMU_UNARY(NAME, EXPRESSION, ...)                                                                           \
-    namespace detail {                                                                                             \
-    template <class T>                                                                                             \
-    void NAME(emu::Line line, emu::Lanes lanes, const LocalTensor<T>& d, const LocalTensor<T>& s,                   \
-              const UnaryRepeatParams& p) {                                                                        \
-        emu::require_type<T, __VA_ARGS__>(#NAME, line.at);                                                         \
-        if constexpr (emu::one_of<T, __VA_ARGS__>())                                                               \
-            emu::unary(#NAME, line, lanes, d, s, p, [](T x) {                                                      \
-                auto a = emu::widen(x);                                                                            \
-                return T(EXPRESSION);                                                                              \
-            });                                                                                                    \
-    }                                                                                                              \
-    }                                                                                                              \
-    template <class T>                                                                                             \
-    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count, EMU_LINE) {               \
-        detail::NAME(line, emu::Lanes::of_count(count, #NAME, line.at), dst, src, {});                             \
-    }                                                                                                              \
-    template <class T, bool isSetMask = true>                                                                      \
-    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, int64_t repeatTime,              \
-              const UnaryRepeatParams& params, EMU_LINE) {                                                         \
-        emu::require_mask(isSetMask, #NAME, line.at);                                                              \
-        detail::NAME(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), dst, src,        \
-                     params);                                                                                      \
-    }                                                                                                              \
-    template <class T, bool isSetMask = true>                                                                      \
-    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[], int64_t repeatTime,      \
-              const UnaryRepeatParams& params, EMU_LINE) {                                                         \
-        emu::require_mask(isSetMask, #NAME, line.at);                                                              \
-        detail::NAME(line, emu::Lanes::of_bits(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), dst, src,        \
-                     params);                                                                                      \
+// Instructions of one source; SCALAR adds `const T& scalarValue` before the count, as `c` in the
+// expression.
+#define EMU_UNARY(NAME, EXPRESSION, ...)                                                           \
+    namespace detail {                                                                             \
+    template <class T>                                                                             \
+    void NAME(emu::Line line, emu::Lanes lanes, const LocalTensor<T>& d, const LocalTensor<T>& s,  \
+              const UnaryRepeatParams& p) {                                                        \
+        emu::require_type<T, __VA_ARGS__>(#NAME, line.at);                                         \
+        if constexpr (emu::one_of<T, __VA_ARGS__>())                                               \
+            emu::unary(#NAME, line, lanes, d, s, p, [](T x) {                                      \
+                auto a = emu::widen(x);                                                            \
+                return T(EXPRESSION);                                                              \
+            });                                                                                    \
+    }                                                                                              \
+    }                                                                                              \
+    template <class T>                                                                             \
+    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count,          \
+              EMU_LINE) {                                                                          \
+        detail::NAME(line, emu::Lanes::of_count(count, #NAME, line.at), dst, src, {});             \
+    }                                                                                              \
+    template <class T, bool isSetMask = true>                                                      \
+    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask,                 \
+              int64_t repeatTime, const UnaryRepeatParams& params, EMU_LINE) {                     \
+        emu::require_mask(isSetMask, #NAME, line.at);                                              \
+        detail::NAME(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), \
+                     dst, src, params);                                                            \
+    }                                                                                              \
+    template <class T, bool isSetMask = true>                                                      \
+    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[],         \
+              int64_t repeatTime, const UnaryRepeatParams& params, EMU_LINE) {                     \
+        emu::require_mask(isSetMask, #NAME, line.at);                                              \
+        detail::NAME(line, emu::Lanes::of_bits(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), \
+                     dst, src, params);                                                            \
     }
 
 EMU_UNARY(Exp, expf(a), half, float)
@@ -138,41 +146,47 @@ EMU_UNARY(Reciprocal, 1 / a, half, float)
 EMU_UNARY(Relu, a > 0 ? a : 0, half, float, int32_t)
 EMU_UNARY(Not, ~a, int16_t, uint16_t)
 
-#define EMU_SCALAR(NAME, HELPER, LAMBDA, ...)                                                                      \
-    namespace detail {                                                                                             \
-    template <class T>                                                                                             \
-    void NAME(emu::Line line, emu::Lanes lanes, const LocalTensor<T>& d, const LocalTensor<T>& s, T scalar,         \
-              const UnaryRepeatParams& p) {                                                                        \
-        emu::require_type<T, __VA_ARGS__>(#NAME, line.at);                                                         \
-        if constexpr (emu::one_of<T, __VA_ARGS__>()) {                                                             \
-            auto c = emu::widen(scalar);                                                                           \
-            emu::HELPER(#NAME, line, lanes, d, s, p, LAMBDA);                                                      \
-        }                                                                                                          \
-    }                                                                                                              \
-    }                                                                                                              \
-    template <class T>                                                                                             \
-    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue, const int32_t& count,     \
-              EMU_LINE) {                                                                                          \
-        detail::NAME(line, emu::Lanes::of_count(count, #NAME, line.at), dst, src, scalarValue, {});                \
-    }                                                                                                              \
-    template <class T, bool isSetMask = true>                                                                      \
-    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue, uint64_t mask,            \
-              int64_t repeatTime, const UnaryRepeatParams& params, EMU_LINE) {                                     \
-        emu::require_mask(isSetMask, #NAME, line.at);                                                              \
-        detail::NAME(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), dst, src,        \
-                     scalarValue, params);                                                                         \
-    }                                                                                                              \
-    template <class T, bool isSetMask = true>                                                                      \
-    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue, const uint64_t mask[],    \
-              int64_t repeatTime, const UnaryRepeatParams& params, EMU_LINE) {                                     \
-        emu::require_mask(isSetMask, #NAME, line.at);                                                              \
-        detail::NAME(line, emu::Lanes::of_bits(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), dst, src,        \
-                     scalarValue, params);                                                                         \
+#define EMU_SCALAR(NAME, HELPER, LAMBDA, ...)                                                      \
+    namespace detail {                                                                             \
+    template <class T>                                                                             \
+    void NAME(emu::Line line, emu::Lanes lanes, const LocalTensor<T>& d, const LocalTensor<T>& s,  \
+              T scalar, const UnaryRepeatParams& p) {                                              \
+        emu::require_type<T, __VA_ARGS__>(#NAME, line.at);                                         \
+        if constexpr (emu::one_of<T, __VA_ARGS__>()) {                                             \
+            auto c = emu::widen(scalar);                                                           \
+            emu::HELPER(#NAME, line, lanes, d, s, p, LAMBDA);                                      \
+        }                                                                                          \
+    }                                                                                              \
+    }                                                                                              \
+    template <class T>                                                                             \
+    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue,          \
+              const int32_t& count, EMU_LINE) {                                                    \
+        detail::NAME(line, emu::Lanes::of_count(count, #NAME, line.at), dst, src, scalarValue,     \
+                     {});                                                                          \
+    }                                                                                              \
+    template <class T, bool isSetMask = true>                                                      \
+    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue,          \
+              uint64_t mask, int64_t repeatTime, const UnaryRepeatParams& params, EMU_LINE) {      \
+        emu::require_mask(isSetMask, #NAME, line.at);                                              \
+        detail::NAME(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), \
+                     dst, src, scalarValue, params);                                               \
+    }                                                                                              \
+    template <class T, bool isSetMask = true>                                                      \
+    void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue,          \
+              const uint64_t mask[], int64_t repeatTime, const UnaryRepeatParams& params,          \
+              EMU_LINE) {                                                                          \
+        emu::require_mask(isSetMask, #NAME, line.at);                                              \
+        detail::NAME(line, emu::Lanes::of_bits(mask, repeatTime, 256 / sizeof(T), #NAME, line.at), \
+                     dst, src, scalarValue, params);                                               \
     }
-#define EMU_ONE(EXPRESSION) [c](T x) { auto a = emu::widen(x); return T(EXPRESSION); }
+#define EMU_ONE(EXPRESSION)     \
+    [c](T x) {                  \
+        auto a = emu::widen(x); \
+        return T(EXPRESSION);   \
+    }
 
 EMU_SCALAR(Adds, unary, EMU_ONE(a + c), half, float, int16_t, int32_t)
-EMU_SCALAR(Muls, unary, EMU_ONE(a * c), half, float, int16_t, int32_t)
+EMU_SCALAR(Muls, unary, EMU_ONE(a* c), half, float, int16_t, int32_t)
 EMU_SCALAR(Maxs, unary, EMU_ONE(a > c ? a : c), half, float, int16_t, int32_t)
 EMU_SCALAR(Mins, unary, EMU_ONE(a < c ? a : c), half, float, int16_t, int32_t)
 EMU_SCALAR(LeakyRelu, unary, EMU_ONE(a >= 0 ? a : a * c), half, float)
@@ -183,32 +197,34 @@ EMU_SCALAR(ShiftRight, unary, EMU_ONE(a >> c), int16_t, uint16_t, int32_t, uint3
 // dst += src * scalar; half sources may be added to a float destination.
 namespace detail {
 template <class T, class U>
-void axpy(emu::Line line, emu::Lanes lanes, const LocalTensor<T>& d, const LocalTensor<U>& s, U scalar,
-          const UnaryRepeatParams& p) {
+void axpy(emu::Line line, emu::Lanes lanes, const LocalTensor<T>& d, const LocalTensor<U>& s,
+          U scalar, const UnaryRepeatParams& p) {
     emu::require_type<U, half, float>("Axpy", line.at);
     emu::require_type<T, U, float>("Axpy", line.at);
     if constexpr (emu::one_of<U, half, float>() && emu::one_of<T, U, float>()) {
         float c = scalar;
-        emu::updating("Axpy", line, lanes, d, s, p, [c](U x, T old) { return T(float(x) * c + float(old)); });
+        emu::updating("Axpy", line, lanes, d, s, p,
+                      [c](U x, T old) { return T(float(x) * c + float(old)); });
     }
 }
 }  // namespace detail
 template <class T, class U>
-void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const U& scalarValue, const int32_t& count, EMU_LINE) {
+void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const U& scalarValue,
+          const int32_t& count, EMU_LINE) {
     detail::axpy(line, emu::Lanes::of_count(count, "Axpy", line.at), dst, src, scalarValue, {});
 }
 template <class T, class U, bool isSetMask = true>
-void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const U& scalarValue, uint64_t mask, int64_t repeatTime,
-          const UnaryRepeatParams& params, EMU_LINE) {
+void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const U& scalarValue, uint64_t mask,
+          int64_t repeatTime, const UnaryRepeatParams& params, EMU_LINE) {
     emu::require_mask(isSetMask, "Axpy", line.at);
-    detail::axpy(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Axpy", line.at), dst, src, scalarValue,
-                 params);
+    detail::axpy(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Axpy", line.at), dst,
+                 src, scalarValue, params);
 }
 
 // dst += src0 * src1
 template <class T, class U>
-void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1, const int32_t& count,
-               EMU_LINE) {
+void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,
+               const int32_t& count, EMU_LINE) {
     const char* name = "MulAddDst";
     emu::require_type<U, half, float>(name, line.at);
     emu::require_type<T, U, float>(name, line.at);
@@ -216,42 +232,50 @@ void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const Loca
     emu::Operand d = emu::operand(dst, "the destination", name, line.at);
     emu::Elementwise<T, U, U, T> e{name, line, lanes, emu::lanes_per_repeat<T, U>(), d};
     e.issue([](U a, U b, T old) { return T(float(a) * float(b) + float(old)); },
-            emu::operand(src0, "source 0", name, line.at), emu::operand(src1, "source 1", name, line.at), d);
+            emu::operand(src0, "source 0", name, line.at),
+            emu::operand(src1, "source 1", name, line.at), d);
 }
 
 // Fills
 namespace detail {
 template <class T>
-void duplicate(emu::Line line, emu::Lanes lanes, const LocalTensor<T>& dst, T value, int block_stride, int repeat_stride) {
-    emu::require_type<T, half, bfloat16_t, float, int16_t, uint16_t, int32_t, uint32_t>("Duplicate", line.at);
+void duplicate(emu::Line line, emu::Lanes lanes, const LocalTensor<T>& dst, T value,
+               int block_stride, int repeat_stride) {
+    emu::require_type<T, half, bfloat16_t, float, int16_t, uint16_t, int32_t, uint32_t>("Duplicate",
+                                                                                        line.at);
     if (lanes.nothing()) return;
-    emu::Operand d = emu::operand(dst, "the destination", "Duplicate", line.at, block_stride, repeat_stride);
+    emu::Operand d =
+        emu::operand(dst, "the destination", "Duplicate", line.at, block_stride, repeat_stride);
     emu::Elementwise<T> e{"Duplicate", line, lanes, emu::lanes_per_repeat<T>(), d};
     e.issue([value] { return value; });
 }
 }  // namespace detail
 template <class T>
 void Duplicate(const LocalTensor<T>& dst, const T& scalarValue, const int32_t& count, EMU_LINE) {
-    detail::duplicate(line, emu::Lanes::of_count(count, "Duplicate", line.at), dst, scalarValue, 1, 8);
+    detail::duplicate(line, emu::Lanes::of_count(count, "Duplicate", line.at), dst, scalarValue, 1,
+                      8);
 }
 template <class T, bool isSetMask = true>
 void Duplicate(const LocalTensor<T>& dst, const T& scalarValue, uint64_t mask, int64_t repeatTime,
                uint16_t dstBlockStride, uint8_t dstRepeatStride, EMU_LINE) {
     emu::require_mask(isSetMask, "Duplicate", line.at);
-    detail::duplicate(line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Duplicate", line.at), dst,
-                      scalarValue, dstBlockStride, dstRepeatStride);
+    detail::duplicate(line,
+                      emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Duplicate", line.at),
+                      dst, scalarValue, dstBlockStride, dstRepeatStride);
 }
 template <class T, bool isSetMask = true>
-void Duplicate(const LocalTensor<T>& dst, const T& scalarValue, const uint64_t mask[], int64_t repeatTime,
-               uint16_t dstBlockStride, uint8_t dstRepeatStride, EMU_LINE) {
+void Duplicate(const LocalTensor<T>& dst, const T& scalarValue, const uint64_t mask[],
+               int64_t repeatTime, uint16_t dstBlockStride, uint8_t dstRepeatStride, EMU_LINE) {
     emu::require_mask(isSetMask, "Duplicate", line.at);
-    detail::duplicate(line, emu::Lanes::of_bits(mask, repeatTime, 256 / sizeof(T), "Duplicate", line.at), dst,
-                      scalarValue, dstBlockStride, dstRepeatStride);
+    detail::duplicate(line,
+                      emu::Lanes::of_bits(mask, repeatTime, 256 / sizeof(T), "Duplicate", line.at),
+                      dst, scalarValue, dstBlockStride, dstRepeatStride);
 }
 
 // dst[i] = first + i * step
 template <class T>
-void ArithProgression(const LocalTensor<T>& dst, const T first, const T step, const int32_t count, EMU_LINE) {
+void ArithProgression(const LocalTensor<T>& dst, const T first, const T step, const int32_t count,
+                      EMU_LINE) {
     const char* name = "ArithProgression";
     emu::require_type<T, half, float, int16_t, int32_t>(name, line.at);
     if (count <= 0) return;
@@ -261,7 +285,8 @@ void ArithProgression(const LocalTensor<T>& dst, const T first, const T step, co
     uint64_t to = dst.address;
     op.commit([=] {
         for (int32_t i = 0; i < count; ++i)
-            emu::store<T>(emu::UB, to + i * sizeof(T), T(emu::widen(first) + i * emu::widen(step)), false);
+            emu::store<T>(emu::UB, to + i * sizeof(T), T(emu::widen(first) + i * emu::widen(step)),
+                          0);
     });
 }
 template <class T>
@@ -271,9 +296,11 @@ void CreateVecIndex(LocalTensor<T> dst, const T& first, uint32_t count, EMU_LINE
 
 // Eight elements a repeat, each filling one 32-byte block.
 template <class T>
-void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, int64_t repeatTime, const BrcbRepeatParams& p, EMU_LINE) {
+void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, int64_t repeatTime,
+          const BrcbRepeatParams& p, EMU_LINE) {
     const char* name = "Brcb";
-    emu::require_type<T, half, bfloat16_t, float, int16_t, uint16_t, int32_t, uint32_t>(name, line.at);
+    emu::require_type<T, half, bfloat16_t, float, int16_t, uint16_t, int32_t, uint32_t>(name,
+                                                                                        line.at);
     int repeats = emu::Lanes::checked_repeats(repeatTime, name, line.at);
     if (!repeats) return;
     emu::operand(dst, "the destination", name, line.at);
@@ -287,10 +314,11 @@ void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src, int64_t repeatTi
     op.commit([=] {
         for (int r = 0; r < repeats; ++r)
             for (int b = 0; b < 8; ++b) {
-                bool unspecified = false;
-                T value = emu::load<T>(emu::UB, from + (r * 8 + b) * sizeof(T), name, line.at, unspecified);
+                emu::Origin origin = 0;
+                T value =
+                    emu::load<T>(emu::UB, from + (r * 8 + b) * sizeof(T), name, line.at, origin);
                 for (uint64_t i = 0; i < 32; i += sizeof(T))
-                    emu::store<T>(emu::UB, to + 32 * (r * repeat + b * block) + i, value, unspecified);
+                    emu::store<T>(emu::UB, to + 32 * (r * repeat + b * block) + i, value, origin);
             }
     });
 }
@@ -300,8 +328,9 @@ template <class T, bool isSetMask = true>
 void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, int64_t repeatTime,
           const UnaryRepeatParams& params, EMU_LINE) {
     emu::require_mask(isSetMask, "Copy", line.at);
-    emu::unary("Copy", line, emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Copy", line.at), dst, src, params,
-               [](T x) { return x; });
+    emu::unary("Copy", line,
+               emu::Lanes::of_mask(mask, repeatTime, 256 / sizeof(T), "Copy", line.at), dst, src,
+               params, [](T x) { return x; });
 }
 
 }  // namespace AscendC
