@@ -49,7 +49,7 @@ def test_statements_carry_quote_and_place() -> None:
     gemm = next(stmt for stmt in statements(launch.body) if isinstance(stmt, Gemm))
     assert gemm.quote.startswith("T.gemm(A_shared[0:block_M, 0:block_K],")
     assert launch.quote.startswith("with T.Kernel(")
-    assert [buffer.quote for buffer in launch.buffers][0].startswith("A_shared = T.alloc_shared(")
+    assert launch.buffers[0].quote.startswith("A_shared = T.alloc_shared(")
 
 
 def test_constants_keep_their_names() -> None:

@@ -25,7 +25,7 @@ class Stmt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """One dimension of a region: [start, start + extent). A `point`, a plain index, is no dimension."""
+    """One dimension of a region: [start, start + extent). A `point` is a plain index."""
 
     start: Expr
     extent: Expr

@@ -152,7 +152,8 @@ def _parallel(b: Builder, node: cst.For, call: cst.Call, targets: list[cst.Name]
         )
     names, extents, body = _collect(b, node, call, targets)
     what = "the loop over " + ", ".join(f"`{name.value}`" for name in names)
-    loop_vars = tuple(_loop_var(b, name, extent.dtype) for name, extent in zip(names, extents))
+    pairs = zip(names, extents, strict=True)
+    loop_vars = tuple(_loop_var(b, name, extent.dtype) for name, extent in pairs)
     if _private_only(b, body):
         return _undistributed(b, body, what, loop_vars, extents)
     b.parallel_vars.update(var.name for var in loop_vars)

@@ -176,7 +176,7 @@ def _check_scopes(
     if target.buffer.scope != "fragment":
         b.fail(
             "T2C306",
-            f"{target.buffer.name} is in {_memory(target.buffer)}: a gemm accumulates in a fragment",
+            f"{target.buffer.name} is in {_memory(target.buffer)}: a gemm sums up in a fragment",
             nodes[2],
             notes=allocated_here(target.buffer),
             help=f"{target.buffer.name} = T.alloc_fragment(shape, dtype)",
@@ -195,7 +195,7 @@ def _check_gemm_types(
     if a != c:
         b.fail(
             "T2C305",
-            f"{left.buffer.name} holds {a} but {right.buffer.name} holds {c}: a gemm needs one type",
+            f"{left.buffer.name} holds {a} but {right.buffer.name} holds {c}: gemm needs one type",
             nodes[1],
             notes=(*allocated_here(left.buffer), *allocated_here(right.buffer)),
             help="copy one of them into a buffer of the other type first",
@@ -276,9 +276,8 @@ def build_transpose(b: Builder, node: cst.Call) -> Stmt:
             notes=tuple(Note(n.text, n.span) for n in allocated_here(dst.buffer)),
         )
     i, j = (Var(dtype=INT32, name=b.names.made_up(word), kind="loop") for word in "ij")
-    value: Expr = Load(
-        dtype=src.buffer.dtype, buffer=src.buffer, index=_shifted(src, dict(zip(rows, (i, j)))),
-    )  # fmt: skip
+    place = _shifted(src, dict(zip(rows, (i, j), strict=True)))
+    value: Expr = Load(dtype=src.buffer.dtype, buffer=src.buffer, index=place)
     value = conversions.convert(b, Value(value), dst.buffer.dtype, node)
     index = _shifted(dst, dict(zip(columns, (j, i), strict=True)))
     store = Store(buffer=dst.buffer, index=index, value=value, span=b.span(node))

@@ -1,0 +1,180 @@
+"""Statements of a block, in order, for all its lanes at once."""
+
+from __future__ import annotations
+
+from typing import assert_never, cast
+
+import numpy as np
+from tile2c.transpile.ir import forms
+from tile2c.transpile.ir.forms import AnyStmt, Stmt
+from tile2c.transpile.ir.interpret import access
+from tile2c.transpile.ir.interpret.evaluate import evaluate
+from tile2c.transpile.ir.interpret.numbers import Array
+from tile2c.transpile.ir.interpret.parallel import parallel
+from tile2c.transpile.ir.interpret.state import (
+    Escapes,
+    Mask,
+    State,
+    both,
+    either,
+    mask_of,
+    some,
+    without,
+)
+from tile2c.transpile.ir.interpret.tiles import combined, tile_statement
+
+MOST_TRIPS = 10_000_000
+
+
+def execute(state: State, body: tuple[Stmt, ...]) -> None:
+    """Runs statements for the active lanes, until none is left."""
+    for stmt in body:
+        if state.mask is not True and not some(state.mask):
+            return
+        state.span = stmt.span or state.span
+        _statement(state, stmt)
+
+
+def _statement(state: State, stmt: Stmt) -> None:
+    node = cast(AnyStmt, stmt)
+    match node:
+        case (
+            forms.Copy()
+            | forms.Fill()
+            | forms.Gemm()
+            | forms.Reduce()
+            | forms.Scan()
+            | forms.AtomicTile()
+        ):
+            tile_statement(state, node)
+        case forms.Parallel():
+            parallel(state, node, execute)
+        case forms.Atomic():
+            _atomic(state, node)
+        case forms.Let():
+            state.env[node.var.name] = np.array(evaluate(state, node.value))
+        case forms.Declare():
+            _declare(state, node)
+        case forms.Store():
+            index = [evaluate(state, part) for part in node.index]
+            access.store(state, node.buffer, index, evaluate(state, node.value))
+        case forms.For():
+            _for(state, node, node.step)
+        case forms.Pipelined():
+            _for(state, node, 1)
+        case forms.While():
+            _while(state, node)
+        case forms.If():
+            _if(state, node)
+        case forms.Jump():
+            _jump(state, node)
+        case forms.AuthorSync():
+            pass
+        case forms.Assert():
+            good = mask_of(evaluate(state, node.condition))
+            if some(without(state.mask, good)):
+                raise state.fail(f"assertion failed: {node.message}")
+        case _:
+            assert_never(node)
+
+
+def _declare(state: State, node: forms.Declare) -> None:
+    dtype = node.buffer.dtype
+    if node.init is None:
+        value: Array = state.numbers.poison((1,), dtype)[0]
+    else:
+        value = evaluate(state, node.init)
+    state.scalars.setdefault(node.buffer.name, value)
+    access.store_scalar(state, node.buffer.name, value)
+
+
+def _atomic(state: State, node: forms.Atomic) -> None:
+    """One after the other for every active lane."""
+    data = state.storage(node.buffer)
+    index = [np.broadcast_to(evaluate(state, part), state.lanes) for part in node.index]
+    value = np.broadcast_to(evaluate(state, node.value), state.lanes)
+    places, kept = access.selected(state, node.buffer, data, index, value)
+    if kept is None:
+        return
+    dtype = node.buffer.dtype
+    plain = data.dtype.kind in "iu" or data.dtype in (np.float32, np.float64)
+    if plain:
+        updates = {"add": np.add, "max": np.fmax, "min": np.fmin, "or": np.bitwise_or}
+        updates[node.op].at(data, places, kept)
+        return
+    flat = [np.broadcast_to(part, kept.shape).ravel() for part in places]
+    for place, new in zip(zip(*flat, strict=True), kept.ravel(), strict=True):
+        data[place] = combined(state.numbers, node.op, dtype, data[place], new)
+
+
+# ---- control flow
+
+
+def _if(state: State, node: forms.If) -> None:
+    outer = state.mask
+    chosen = mask_of(evaluate(state, node.condition))
+    for mask, body in ((chosen, node.then), (without(True, chosen), node.orelse)):
+        state.mask = both(outer, mask)
+        if body and some(state.mask):
+            execute(state, body)
+    state.mask = _still_here(state, outer)
+
+
+def _jump(state: State, node: forms.Jump) -> None:
+    match node.kind:
+        case "break":
+            state.loops[-1].broken = either(state.loops[-1].broken, state.mask)
+        case "continue":
+            state.loops[-1].continued = either(state.loops[-1].continued, state.mask)
+        case "return":
+            state.returned = either(state.returned, state.mask)
+        case _:
+            assert_never(node.kind)
+    state.mask = False
+
+
+def _still_here(state: State, outer: Mask) -> Mask:
+    """Lanes of `outer` that have not jumped away."""
+    found = without(outer, state.returned)
+    if state.loops:
+        found = without(without(found, state.loops[-1].broken), state.loops[-1].continued)
+    return found
+
+
+def _for(state: State, node: forms.For | forms.Pipelined, step: int) -> None:
+    storage = state.numbers.storage(node.var.dtype)
+    start, stop = evaluate(state, node.start), evaluate(state, node.stop)
+    distance = np.asarray(stop).astype(np.int64) - np.asarray(start).astype(np.int64)
+    counts = np.maximum(-(-distance // step), 0)
+    outer = state.mask
+    state.loops.append(Escapes())
+    for trip in range(int(counts.max())):
+        inside = mask_of(trip < counts)
+        state.loops[-1].continued = False
+        state.mask = both(_still_here(state, outer), inside)
+        if not some(state.mask):
+            break
+        state.env[node.var.name] = (start + trip * step).astype(storage)
+        execute(state, node.body)
+    state.loops.pop()
+    state.mask = _still_here(state, outer)
+
+
+def _while(state: State, node: forms.While) -> None:
+    outer = state.mask
+    state.loops.append(Escapes())
+    going: Mask = True
+    for _ in range(MOST_TRIPS):
+        state.loops[-1].continued = False
+        state.mask = both(_still_here(state, outer), going)
+        if not some(state.mask):
+            break
+        going = both(going, mask_of(evaluate(state, node.condition)))
+        state.mask = both(state.mask, going)
+        if not some(state.mask):
+            break
+        execute(state, node.body)
+    else:
+        raise state.fail(f"this loop is still running after {MOST_TRIPS} rounds")
+    state.loops.pop()
+    state.mask = _still_here(state, outer)
