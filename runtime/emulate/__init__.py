@@ -1,0 +1,50 @@
+"""Runs kernel files on the CPU, every thread for real.
+
+reads   a kernel file as it would go to the device (CUDA, HIP)
+writes  modules in the user's cache; results into the caller's tensors
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tile2c.runtime.emulate.arch import find_arch
+from tile2c.runtime.emulate.compiler import BuildRequest, build
+from tile2c.runtime.emulate.module import (
+    MEMORY,
+    RACES,
+    Argument,
+    EmulatedModule,
+    TensorArgument,
+    ValueArgument,
+)
+from tile2c.runtime.errors import BackendUnavailable
+
+__all__ = ["MEMORY", "RACES", "Argument", "EmulatedModule", "TensorArgument", "ValueArgument", "load"]
+
+
+def load(
+    path: Path, *, family: str, arch: str, checks: frozenset[str] = frozenset()
+) -> EmulatedModule:
+    """Compiles the kernel file at `path` for the CPU, or takes it from the cache.
+
+    family, arch  the target, as `cuda` and `sm_80`
+    checks        "races" and "memory"; none gives a faster build that uses all cores
+    Raises BackendUnavailable without a host compiler or for a target that has no model, KernelError
+    for text that the emulator does not model.
+    """
+    if family == "ascendc":
+        from tile2c.runtime.emulate import ascendc
+
+        text = Path(path).read_text(encoding="utf-8")
+        library = ascendc.build(text, Path(path).name, (), arch, checks)
+        return EmulatedModule(library, file=str(path), checks=checks)
+    known = find_arch(family, arch)
+    if known is None:
+        raise BackendUnavailable(f"the emulator has no model of {family}:{arch}")
+    unknown = checks - {RACES, MEMORY}
+    if unknown:
+        raise ValueError(f"unknown checks: {', '.join(sorted(unknown))}; there are races and memory")
+    file = str(path)
+    request = BuildRequest(file, Path(path).read_text(encoding="utf-8"), known, bool(checks))
+    return EmulatedModule(build(request), file=file, checks=checks)

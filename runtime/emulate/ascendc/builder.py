@@ -5,21 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from tile2c.runtime.errors import CompileError, CompilerMissing
+from tile2c.runtime.emulate.compiler import cache_folder, find_compiler
+from tile2c.runtime.errors import CompileError
 
 ARCHITECTURES = ("ascend910b",)
 MODEL = Path(__file__).resolve().parent / "model"
 ABI = Path(__file__).resolve().parent.parent
 TIMEOUT = 300  # seconds
 # bisheng refuses a narrowing conversion in braces where g++ only warns.
-COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-Werror=narrowing")
+COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Werror=narrowing")
 KERNEL_FLAGS = (*COMMON, "-O1", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
 RUNTIME_FLAGS = (*COMMON, "-O2")
 
@@ -33,8 +33,8 @@ def build(
     """The shared object of a kernel text; lines in its reports are those of `file_name`.
 
     `entries` are the names of the kernels; without any, those that the text exports. `checks` only
-    matters at launch. Raises CompileError with the compiler's messages, CompilerMissing without a
-    C++ compiler.
+    matters at launch. Raises CompileError with the compiler's messages, BackendUnavailable
+    without a C++ compiler.
     """
     if arch not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
@@ -42,7 +42,7 @@ def build(
     entries = tuple(entries) or kernel_names(text)
     if not entries:
         raise CompileError(f'{file_name}: no extern "C" __global__ kernel in it')
-    compiler = _compiler()
+    compiler = find_compiler()
     unit = _unit(text, file_name, entries)
     objects = _runtime(compiler)
     key = _digest([unit, compiler, *KERNEL_FLAGS, *(path.name for path in objects), _model_key()])
@@ -81,15 +81,6 @@ def _buffers(text: str) -> Iterable[tuple[int, str]]:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-@cache
-def _compiler() -> str:
-    for name in (os.environ.get("CXX", ""), "g++", "c++", "clang++"):
-        found = shutil.which(name) if name else None
-        if found:
-            return found
-    raise CompilerMissing("emulation needs a C++ compiler (g++) on the search path")
 
 
 def _includes() -> tuple[str, ...]:
@@ -146,9 +137,7 @@ def _compile(
 
 
 def _cache() -> Path:
-    from platformdirs import user_cache_path
-
-    return user_cache_path("tile2c", appauthor=False) / "emulate" / "ascendc"
+    return cache_folder() / "ascendc"
 
 
 def _digest(parts: Sequence[str]) -> str:

@@ -60,16 +60,12 @@ void stop(Kind kind, int line, const char* format, ...) {
         r.kind = kind;
         r.line_a = line;
         r.thread_a = static_cast<int32_t>(launch().block);
-        char what[3000];
         va_list list;
         va_start(list, format);
-        vsnprintf(what, sizeof what, format, list);
+        int used = vsnprintf(r.text, sizeof r.text, format, list);
         va_end(list);
-        if (line > 0)
-            say(r.text, sizeof r.text, "%s:%d: %s (core %u)", module.file, line, what,
-                launch().block);
-        else
-            say(r.text, sizeof r.text, "%s: %s (core %u)", module.file, what, launch().block);
+        if (launch().blocks > 1 && used > 0 && static_cast<size_t>(used) < sizeof r.text)
+            say(r.text + used, sizeof r.text - used, " (core %u)", launch().block);
     }
     throw Stop{};
 }

@@ -62,29 +62,29 @@ void conflict(uint32_t earlier_index, uint32_t later_index, Space space, uint64_
     const char* name = place(space, at, base);
     say(r.array, sizeof r.array, "%s", name);
     r.kind = RACE;
-    r.line_a = earlier.line;
-    r.line_b = later.line;
+    r.line_a = later.line;
+    r.line_b = earlier.line;
     const char* did = first_writes ? "writes" : "reads";
     const char* does = then_writes ? "writes" : "reads";
     unsigned long long byte = at - base;
     if (earlier.block != later.block) {
-        r.thread_a = static_cast<int32_t>(earlier.block);
-        r.thread_b = static_cast<int32_t>(later.block);
+        r.thread_a = static_cast<int32_t>(later.block);
+        r.thread_b = static_cast<int32_t>(earlier.block);
         say(r.text, sizeof r.text,
-            "%s:%d: %s on core %u %s byte %llu of %s, which %s on core %u (line %d) %s; nothing "
-            "orders two cores",
-            module.file, later.line, later.name, later.block, does, byte, name, earlier.name,
-            earlier.block, earlier.line, did);
+            "%s on core %u %s byte %llu of %s, which %s on core %u (line %d) %s; nothing orders "
+            "two cores",
+            later.name, later.block, does, byte, name, earlier.name, earlier.block, earlier.line,
+            did);
     } else {
-        r.thread_a = earlier.pipe;
-        r.thread_b = later.pipe;
+        r.thread_a = later.pipe;
+        r.thread_b = earlier.pipe;
         const char* missing = earlier.pipe == later.pipe
                                   ? "no PipeBarrier is between them"
                                   : "no flag, queue or barrier orders the two units";
         say(r.text, sizeof r.text,
-            "%s:%d: %s (unit %s) %s byte %llu of %s, which %s (unit %s, line %d) %s; %s (core %u)",
-            module.file, later.line, later.name, pipe_name(later.pipe), does, byte, name,
-            earlier.name, pipe_name(earlier.pipe), earlier.line, did, missing, later.block);
+            "%s (unit %s) %s byte %llu of %s, which %s (unit %s, line %d) %s; %s", later.name,
+            pipe_name(later.pipe), does, byte, name, earlier.name, pipe_name(earlier.pipe),
+            earlier.line, did, missing);
     }
     throw Stop{};
 }

@@ -1,0 +1,207 @@
+"""Builds emulated modules with the host's g++ and keeps them in the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tile2c.runtime.emulate.arch import Arch
+from tile2c.runtime.emulate.text.rewrite import TextError, hide_includes, rewrite
+from tile2c.runtime.errors import BackendUnavailable, KernelError
+
+_HERE = Path(__file__).parent
+_LIBRARY_FOLDERS = ("core", "models")
+_LANGUAGE = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv",
+             "-ffp-contract=off", "-fno-math-errno", "-w"]  # fmt: skip
+_LIBRARY_FLAGS = [*_LANGUAGE, "-g1"]
+# What runs once a launch need not be fast, and compiles in a third of the time.
+_COLD = {"launch", "report", "signals", "arena"}
+_PLAIN = [*_LANGUAGE, "-O2", "-g1"]
+# The kernel calls our hooks before each load and store; it is not linked with the sanitizer.
+_CHECKED = [*_LANGUAGE, "-O1", "-g1", "-fsanitize=thread",
+            "--param", "tsan-instrument-func-entry-exit=0"]  # fmt: skip
+
+
+@cache
+def find_compiler() -> str:
+    """The host's C++ compiler. Raises BackendUnavailable when there is none."""
+    wanted = os.environ.get("TILE2C_HOST_CXX")
+    found = shutil.which(wanted or "g++")
+    if found is None:
+        raise BackendUnavailable(
+            f"emulation compiles kernels with {wanted or 'g++'}, which is not on PATH; install it "
+            "(Debian and Ubuntu: apt install g++, Fedora: dnf install gcc-c++) or name another "
+            "GCC 11 or later in TILE2C_HOST_CXX"
+        )
+    return found
+
+
+def cache_folder() -> Path:
+    """Where modules are kept; TILE2C_CACHE overrides the user's cache folder."""
+    chosen = os.environ.get("TILE2C_CACHE")
+    if chosen:
+        folder = Path(chosen) / "emulate"
+    else:
+        import platformdirs
+
+        folder = Path(platformdirs.user_cache_dir("tile2c")) / "emulate"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(len(part).to_bytes(8, "little"))
+        total.update(part)
+    return total.hexdigest()[:24]
+
+
+@cache
+def _sources_digest() -> str:
+    """Changes when the compiler or a C++ file of the emulator does."""
+    compiler = Path(find_compiler()).resolve()
+    state = compiler.stat()
+    files = sorted(
+        path
+        for folder in (*_LIBRARY_FOLDERS, "include")
+        for path in (_HERE / folder).rglob("*")
+        if path.suffix in {".h", ".cpp"}
+    )
+    parts = [str(compiler).encode(), f"{state.st_size} {state.st_mtime_ns}".encode()]
+    parts += [" ".join(_LIBRARY_FLAGS).encode(), (_HERE / "abi.h").read_bytes()]
+    for path in files:
+        parts += [path.relative_to(_HERE).as_posix().encode(), path.read_bytes()]
+    return _digest(parts)
+
+
+def _run(command: list[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "LC_ALL": "C"}
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, check=False, env=environment
+    )
+
+
+def _library() -> Path:
+    """The runtime, compiled once for each version of its sources."""
+    target = cache_folder() / f"runtime-{_sources_digest()}.a"
+    if target.exists():
+        return target
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch:
+
+        def compile_one(source: Path) -> str:
+            made = f"{scratch}/{source.parent.name}_{source.stem}.o"
+            level = "-O0" if source.stem in _COLD else "-O2"
+            done = _run([find_compiler(), *_LIBRARY_FLAGS, level, "-c", str(source), "-o", made])
+            if done.returncode:
+                raise BackendUnavailable(
+                    f"the host's compiler cannot build the emulator: {done.stderr.strip()[:2000]}"
+                )
+            return made
+
+        sources = [path for name in _LIBRARY_FOLDERS for path in sorted((_HERE / name).glob("*.cpp"))]
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            objects = list(pool.map(compile_one, sources))
+        made = f"{scratch}/runtime.a"
+        _run(["ar", "rcs", made, *objects])
+        os.replace(made, target)
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """One kernel file for one architecture, with or without checks."""
+
+    file: str  # as the caller named it, for messages
+    text: str
+    arch: Arch
+    checked: bool
+
+
+def _macros(request: BuildRequest) -> list[str]:
+    arch = request.arch
+    numbers = (
+        ("EMU_WARP", str(arch.warp)),
+        ("EMU_STATIC_LIMIT", str(arch.static_shared)),
+        ("EMU_TOTAL_LIMIT", str(arch.total_shared)),
+        ("EMU_ARCH_NAME", f'"{arch.name}"'),
+    )
+    return [f"-D{name}={value}" for name, value in (*arch.macros, *numbers)]
+
+
+_ERROR = re.compile(r"^(?P<file>[^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+_KERNEL_LINE = re.compile(r"\bkernel:(\d+)\b")
+
+
+def _refuse(request: BuildRequest, output: str) -> KernelError:
+    """The first complaint of the compiler, at the author's line."""
+    first = _ERROR.search(output)
+    if first is None:
+        return KernelError(f"the emulator cannot compile it: {output.strip()[:500]}", file=request.file)
+    line = int(first["line"])
+    if first["file"] != "kernel":
+        inside = _KERNEL_LINE.search(output)
+        line = int(inside.group(1)) if inside else 0
+    text = first["text"]
+    called = re.search(r"declared with attribute error: (.*)$", text)
+    if called:
+        text = called.group(1)
+    return KernelError(f"does not compile for the emulator: {text}", file=request.file, line=line or None)
+
+
+def _preprocess(request: BuildRequest) -> str:
+    hidden = f'#line 1 "kernel"\n{hide_includes(request.text)}'
+    if "#define" not in request.text and "#if" not in request.text:
+        return hidden
+    command = [find_compiler(), "-E", "-x", "c++", "-std=c++17", *_macros(request), "-"]
+    done = _run(command, hidden)
+    if done.returncode:
+        raise _refuse(request, done.stderr)
+    return done.stdout
+
+
+def build(request: BuildRequest) -> Path:
+    """The module for a request, from the cache or compiled now.
+
+    Raises KernelError when the text holds what the emulator does not model, BackendUnavailable
+    without a compiler.
+    """
+    flags = _CHECKED if request.checked else _PLAIN
+    identity = (request.text, *flags, *_macros(request), _sources_digest(), _text_step_digest())
+    target = cache_folder() / f"kernel-{_digest(part.encode() for part in identity)}.so"
+    if target.exists():
+        return target
+    try:
+        source = rewrite(_preprocess(request), request.arch.name)
+    except TextError as error:
+        raise KernelError(error.message, file=request.file, line=error.line) from None
+    include = _HERE / "include"
+    library = _library()
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch:
+        made, compiled = f"{scratch}/kernel.so", f"{scratch}/kernel.o"
+        compile_it = [
+            find_compiler(), *flags, *_macros(request), f"-I{include / request.arch.folder}",
+            "-include", str(include / request.arch.header), "-x", "c++", "-c", "-", "-o", compiled,
+        ]  # fmt: skip
+        link_it = [find_compiler(), "-shared", "-Wl,-Bsymbolic", compiled, str(library), "-o", made]
+        for command in (compile_it, link_it):
+            done = _run(command, source)
+            if done.returncode:
+                raise _refuse(request, done.stderr)
+        os.replace(made, target)
+    return target
+
+
+@cache
+def _text_step_digest() -> str:
+    files = sorted((_HERE / "text").glob("*.py"))
+    return _digest(path.read_bytes() for path in [*files, _HERE / "compiler.py"])

@@ -1,0 +1,210 @@
+// The state of a launch: fibers (threads), warps, blocks, teams, and how to find one's own.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../abi.h"
+#include "clock.h"
+
+namespace emu {
+
+struct Block;
+struct Fiber;
+struct Group;
+struct Team;
+struct Warp;
+struct Worker;
+
+constexpr int MAX_LANES = 64;
+constexpr int STACK_BITS = 17;  // 128 KiB a thread; untouched pages cost nothing
+constexpr size_t STACK_BYTES = size_t(1) << STACK_BITS;
+constexpr size_t ARENA_BYTES = 512 << 10;  // one block's shared memory with its red zones
+constexpr size_t ARENA_START = 1024;       // shared address 0 is never valid
+constexpr size_t RED_ZONE = 128;
+
+enum class State : uint8_t { READY, RUNNING, WAITING, DONE };
+
+// A copy that was issued and not yet waited for.
+struct Copy {
+    unsigned char* dst;
+    const unsigned char* src;
+    uint32_t bytes, src_bytes;
+    uint32_t group;
+    void* pc;
+};
+
+// A write that races unless it stores what is there already: judged when its thread comes back.
+struct Suspect {
+    uintptr_t at = 0;
+    uint32_t bytes = 0;
+    unsigned char before[64];
+    void* pc;
+    void* other_pc;
+    uint32_t other_team, other_thread;
+};
+
+struct Fiber {
+    void* sp = nullptr;
+    Block* block = nullptr;
+    Warp* warp = nullptr;
+    Team* team = nullptr;
+    State state = State::READY;
+    bool fenced_any = false;
+    uint32_t index[3] = {};
+    uint32_t linear = 0;  // in the block
+    uint32_t lane = 0;
+    uint32_t id = 0;  // in the team
+    const char* doing = nullptr;  // what a waiting fiber waits for, and from which line
+    void* where = nullptr;
+    uint32_t result = 0;  // left by whoever completes a barrier with a reduction
+
+    uint32_t time = 1;
+    ClockRef known;
+    const uint32_t* known_at = nullptr;  // known.get()->at, or zeros
+    uint32_t fenced_time = 0;            // accesses up to here are released by the next atomic
+    ClockRef fenced_known;
+    Suspect suspect;
+
+    uint32_t copy_group = 0;
+    std::vector<Copy> copies;
+    uint32_t polls = 0;
+
+    void learn(ClockRef clock);
+};
+
+// Whom a warp operation waits for: the lanes of its mask that have not ended; all lanes that a full
+// warp has; or, when nothing else can run, those that came.
+enum class Meet : uint8_t { MASK, WHOLE, PARTIAL };
+
+// Lanes that meet at one warp operation. `run` does it for all of them.
+using Run = void (*)(Group&);
+struct Group {
+    const char* name = nullptr;  // nullptr: not in use
+    uint64_t mask = 0, arrived = 0;
+    Meet how = Meet::MASK;
+    Run run = nullptr;
+    Warp* warp = nullptr;
+    void* slot[MAX_LANES];
+};
+
+struct Warp {
+    Block* block = nullptr;
+    uint32_t number = 0;
+    uint64_t exists = 0, alive = 0;
+    Fiber* lane[MAX_LANES] = {};
+    Group group[4];
+};
+
+// One of the 16 barriers of a block.
+struct Barrier {
+    uint32_t expected = 0, arrived = 0;  // expected 0: every live thread of the block
+    uint32_t count = 0;                  // threads whose predicate was true
+    std::vector<Fiber*> waiting;
+    struct Arrival {
+        uint32_t id, time;
+        ClockRef known;
+    };
+    std::vector<Arrival> arrivals;  // of threads that did not stay to wait
+};
+
+struct SharedArray {
+    const char* name;
+    const void* site;
+    uint32_t at, bytes;
+};
+
+struct Block {
+    Team* team = nullptr;
+    uint32_t index[3] = {};
+    uint32_t linear = 0;  // in the grid
+    uint32_t rank = 0;    // in the team
+    uint32_t threads = 0, live = 0;
+    Fiber* fibers = nullptr;
+    std::vector<Warp> warps;
+    std::vector<Barrier> barriers;
+    unsigned char* arena = nullptr;  // ARENA_BYTES
+    unsigned char* marks = nullptr;  // one a byte: Mark
+    uint32_t top = ARENA_START;
+    uint32_t static_bytes = 0;
+    std::vector<SharedArray> arrays;
+};
+
+// The blocks that run together: a cluster, otherwise one block. Clocks span a team.
+struct Team {
+    Worker* worker = nullptr;
+    uint32_t serial = 0;  // 1 + its number in the grid
+    uint32_t threads = 0, live = 0;
+    Fiber* fibers = nullptr;
+    std::vector<Block> blocks;
+};
+
+struct Entry;
+
+struct Launch {
+    const Entry* entry = nullptr;
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t block_threads = 0, team_blocks = 1;
+    uint64_t dynamic_shared = 0;
+    void** args = nullptr;
+    bool races = false, memory = false;
+    uint32_t warp_size = 32;
+    double seconds = 0;  // processor time that one team may take
+};
+
+// An OS thread that runs teams one after another.
+struct Worker {
+    void* sp = nullptr;  // of the scheduler, while a fiber runs
+    Team team;
+    std::vector<Fiber*> ring;
+    size_t head = 0, tail = 0;
+    bool failed = false;
+    volatile bool expired = false;
+    volatile uint32_t ticks = 0;
+    unsigned char* arenas = nullptr;
+    unsigned char* marks = nullptr;
+    EmuReport report = {};
+};
+
+// All fiber stacks of a launch lie side by side: a stack pointer tells whose it is, without
+// thread-local storage.
+struct Pool {
+    void* reserved = nullptr;
+    uintptr_t stacks = 0;
+    size_t count = 0;
+    Fiber* fibers = nullptr;
+};
+
+extern Launch launch;
+extern Pool pool;
+
+inline __attribute__((always_inline)) Fiber* me() {
+#if defined(__x86_64__)
+    uintptr_t sp;
+    asm("movq %%rsp, %0" : "=r"(sp));
+#else
+    const auto sp = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+#endif
+    const size_t at = (sp - pool.stacks) >> STACK_BITS;
+    return at < pool.count ? pool.fibers + at : nullptr;
+}
+inline uintptr_t stack_of(const Fiber* f) {
+    return pool.stacks + (size_t(f - pool.fibers) << STACK_BITS);
+}
+inline bool checking() { return launch.races || launch.memory; }
+
+// The line of a model's caller: the model must not be inlined, and asks at its top.
+#define EMU_CALLER __builtin_return_address(0)
+
+// Ends the launch with a report; the fibers are abandoned where they stand.
+[[noreturn]] void fail(EmuKind kind, const std::string& text, const Fiber* a = nullptr,
+                       const char* array = "", const Fiber* b = nullptr);
+std::string place(const void* pc);        // "<pc:HEX>"
+std::string who(const Fiber* f);          // "thread 3 of block (0, 1)"
+std::string who(uint32_t team, uint32_t thread);  // the same, of a team that may be gone
+// The index in the grid of block `rank` of team number `team`.
+void block_index(uint32_t team, uint32_t rank, uint32_t (&index)[3]);
+__attribute__((format(printf, 1, 2))) std::string format(const char* form, ...);
+
+}  // namespace emu

@@ -1,0 +1,56 @@
+// Numbers that kernel headers and the runtime's models agree on.
+#pragma once
+
+enum EmuShuffle { SHUFFLE_INDEX, SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_XOR };
+
+enum EmuVote {
+    VOTE_BALLOT,
+    VOTE_MATCH_ANY,
+    VOTE_MATCH_ALL,
+    VOTE_ADD,
+    VOTE_AND,
+    VOTE_OR,
+    VOTE_XOR,
+    VOTE_MIN_S,
+    VOTE_MAX_S,
+    VOTE_MIN_U,
+    VOTE_MAX_U,
+};
+
+enum EmuAtomic {
+    ATOMIC_ADD,
+    ATOMIC_MIN,
+    ATOMIC_MAX,
+    ATOMIC_AND,
+    ATOMIC_OR,
+    ATOMIC_XOR,
+    ATOMIC_EXCHANGE,
+    ATOMIC_CAS,
+    ATOMIC_INC,
+    ATOMIC_DEC,
+    ATOMIC_LOAD,
+    ATOMIC_STORE,
+};
+
+// Element types of atomics, matrix fragments and conversions.
+enum EmuType {
+    TYPE_S8,
+    TYPE_U8,
+    TYPE_E4M3,
+    TYPE_E5M2,
+    TYPE_F16,
+    TYPE_BF16,
+    TYPE_TF32,
+    TYPE_F32,
+    TYPE_F64,
+    TYPE_S32,
+    TYPE_U32,
+    TYPE_S64,
+    TYPE_U64,
+    TYPE_F16X2,
+    TYPE_BF16X2,
+    TYPE_F32X2,
+    TYPE_F32X4,
+    TYPE_E4M3FNUZ,
+    TYPE_E5M2FNUZ,
+};
