@@ -45,10 +45,9 @@ def _small(record: KernelRecord, name: str) -> int:
     if tile is not None:
         return tile + max(SMALLEST_TAIL, tile // 3 // SMALLEST_TAIL * SMALLEST_TAIL)
     block = record.parameters.get(f"block_{name}")
-    tile = (
-        block if isinstance(block, int) and not isinstance(block, bool) else UNKNOWN_TILE // ROUNDS
-    )
-    return tile * ROUNDS + SMALLEST_TAIL
+    if not isinstance(block, int) or block <= 1:
+        return UNKNOWN_TILE + SMALLEST_TAIL
+    return block * ROUNDS + SMALLEST_TAIL
 
 
 def _grid_tile(record: KernelRecord, name: str) -> int | None:
