@@ -226,6 +226,6 @@ def test_race_names_both_lines() -> None:
     text = changed(source("row_sum"), flags, "")
     outcome, _ = row_sum(text)
     lines = text.splitlines()
-    assert "WholeReduceSum" in lines[outcome.lines[0] - 1]
-    assert "DataCopyPad(y_gm" in lines[outcome.lines[1] - 1]
+    assert "WholeReduceSum" in lines[outcome.lines[1] - 1]
+    assert "DataCopyPad(y_gm" in lines[outcome.lines[0] - 1]
     assert outcome.array == "result_buffer"

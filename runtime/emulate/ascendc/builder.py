@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from tile2c.runtime.emulate.compiler import cache_folder, find_compiler
-from tile2c.runtime.errors import CompileError
+from tile2c.runtime.errors import BackendUnavailable, CompileError
 
 ARCHITECTURES = ("ascend910b",)
 MODEL = Path(__file__).resolve().parent / "model"
@@ -34,11 +34,11 @@ def build(
 
     `entries` are the names of the kernels; without any, those that the text exports. `checks` only
     matters at launch. Raises CompileError with the compiler's messages, BackendUnavailable
-    without a C++ compiler.
+    without a C++ compiler or for another architecture.
     """
     if arch not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
-        raise CompileError(f"{file_name}: the Ascend C model knows {known}, not {arch}")
+        raise BackendUnavailable(f"the Ascend C model knows {known}, not {arch}")
     entries = tuple(entries) or kernel_names(text)
     if not entries:
         raise CompileError(f'{file_name}: no extern "C" __global__ kernel in it')
