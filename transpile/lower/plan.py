@@ -315,4 +315,5 @@ class Plan:
     choices: tuple[Choice, ...] = ()
     arcs: tuple[Arc, ...] = ()
     unproven: int = 0
+    requires: tuple[str, ...] = ()  # conditions on addresses that every call must meet
     notes: tuple[str, ...] = ()  # further lines of the header comment

@@ -1,0 +1,31 @@
+"""Lowering for machines without threads: one instruction stream a core, whole tiles at a time.
+
+reads   `ir.forms.Function`        writes  `plan.CoresPlan`
+order   check, stage_globals, (split_tiles,) extents, statements, queues, memory, flags
+"""
+
+from __future__ import annotations
+
+from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.ir.forms import Function
+from tile2c.transpile.lower.cores.check import check
+from tile2c.transpile.lower.cores.plan import CoresPlan
+from tile2c.transpile.lower.cores.planner import make_plan
+from tile2c.transpile.lower.cores.printer import print_plan
+from tile2c.transpile.targets.cores import CoresTarget
+
+__all__ = ["CoresPlan", "lower", "print_plan"]
+
+
+def lower(
+    function: Function, target: CoresTarget, diagnostics: Diagnostics
+) -> CoresPlan | None:
+    """The plan of `function`, or None when diagnostics say why there is none.
+
+    Raises InputError for a problem that ends the lowering where it is met.
+    """
+    before = len(diagnostics.items)
+    check(function, target, diagnostics)
+    if any(item.severity == "error" for item in diagnostics.items[before:]):
+        return None
+    return make_plan(function, target)

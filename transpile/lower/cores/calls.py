@@ -1,0 +1,319 @@
+"""Writes vector calls over whole tiles: flat where the operands lie alike, row by row where not.
+
+The forms of a call are those of the vector unit: a count of elements, or repeats with strides in
+blocks, in which a stride of 0 reads the same block again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tile2c.transpile.ir.dtypes import INT32, DType
+from tile2c.transpile.ir.expr import Binary, Const, Expr, Var, const
+from tile2c.transpile.lower.cores.layouts import is_zero, plus, times
+from tile2c.transpile.lower.cores.plan import (
+    Argument,
+    Loop,
+    Step,
+    Strides,
+    TileRef,
+    VectorCall,
+    Word,
+)
+from tile2c.transpile.lower.cores.tiles import Tiles
+from tile2c.transpile.lower.cores.values import Kind, Value
+
+Emit = Callable[[Step], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """The iterations of a loop as rows and columns: how many run, and how many there may be."""
+
+    rows: Expr  # that run: `rows` in the last tile, else all
+    columns: Expr
+    most_rows: int
+    most_columns: int
+    pitch: int  # of a tile without gaps but padding
+    width: Expr  # the pitch under the author's name where it has one
+    row_var: Var
+    column_var: Var
+
+    def count(self, kind: Kind) -> Expr:
+        """Elements of a value of this shape that lie one after the other."""
+        if kind == "tile":
+            return times(self.rows, self.width)
+        return {"row": self.columns, "column": self.rows}.get(kind, const(1))
+
+    def most(self, kind: Kind) -> int:
+        """Elements that a tile for such a value has to hold."""
+        if kind == "tile":
+            return self.most_rows * self.pitch
+        return {"row": self.pitch, "column": self.most_rows}.get(kind, 1)
+
+
+class Calls:
+    """Emits calls for the iterations of one shape."""
+
+    def __init__(self, tiles: Tiles, shape: Shape, emit: Emit) -> None:
+        self.tiles = tiles
+        self.shape = shape
+        self.emit = emit
+
+    # ---- forms
+
+    def elementwise(
+        self, function: str, dst: Value, operands: tuple[Value, ...], *extra: Argument
+    ) -> None:
+        """function(dst, operands, extra, count) for operands of dst's shape, rows or numbers."""
+        kinds = {value.kind for value in operands if value.kind not in ("scalar", dst.kind)}
+        if dst.kind != "tile" or (not kinds and self._flat(dst, *operands)):
+            assert not kinds, f"{function} of {kinds} into {dst.kind}"
+            self._counted(function, dst, operands, extra, None)
+            return
+        assert kinds <= {"row"}, f"{function} takes no {kinds}"
+        self._counted(function, dst, operands, extra, self.shape.row_var)
+
+    def _flat(self, *values: Value) -> bool:
+        """Whether the rows of all these tiles are as far apart as rows without gaps."""
+        return all(v.pitch == self.shape.pitch for v in values if v.kind == "tile")
+
+    def _counted(
+        self,
+        function: str,
+        dst: Value,
+        operands: tuple[Value, ...],
+        extra: tuple[Argument, ...],
+        row: Var | None,
+    ) -> None:
+        def place(value: Value) -> Argument:
+            if value.kind == "scalar":
+                return value.number
+            if row is None or value.kind != "tile":
+                return value.at
+            return moved(value.at, times(row, value.pitch))
+
+        count = self.shape.columns if row is not None else self.shape.count(dst.kind)
+        call = VectorCall(
+            function=function,
+            dst=_ref(place(dst)),
+            arguments=(*(place(value) for value in operands), *extra, count),
+        )
+        if row is None:
+            self.emit(call)
+        else:
+            self.emit(self._over_rows(row, (call,)))
+
+    def _over_rows(self, row: Var, body: tuple[Step, ...]) -> Loop:
+        return Loop(
+            var=row,
+            start=const(0),
+            stop=self.shape.rows,
+            step=const(1),
+            body=body,
+            independent=True,
+        )
+
+    # ---- broadcasts
+
+    def broadcast(self, function: str, dst: Value, a: Value, b: Value) -> None:
+        """dst (a tile, or a row) = function(a, b) where an operand repeats over rows or columns."""
+        if dst.kind == "tile" and {a.kind, b.kind} <= {"tile", "row"}:
+            self.elementwise(function, dst, (a, b))
+            return
+        spread = [self._spread(value) for value in (a, b)]
+        width = self.shape.pitch if dst.kind != "tile" or self._flat(dst) else None
+        columns = width if width is not None else self.shape.most_columns
+        lanes = self.tiles.repeat(dst.dtype)
+        chunks = -(-columns // lanes)
+        rows = self.shape.most_rows if dst.kind == "tile" else 1
+        if self._by_columns(dst, spread, rows, chunks):
+            self._column_calls(function, dst, spread, columns, lanes)
+        else:
+            self._row_calls(function, dst, spread, columns, lanes)
+        for value, original in zip(spread, (a, b), strict=True):
+            if value is not original:
+                self.tiles.give_back(value.at.tile)
+
+    def _by_columns(self, dst: Value, values: list[Value], rows: int, chunks: int) -> bool:
+        """Whether one call for each stretch of columns covers all rows, and is the shorter way."""
+        target = self.tiles.target
+        far = any(
+            value.pitch // self.tiles.lanes(dst.dtype) > target.max_stride
+            for value in (dst, *values)
+            if value.kind == "tile"
+        )
+        return not far and rows <= target.max_repeats and chunks <= rows and dst.kind == "tile"
+
+    def _spread(self, value: Value) -> Value:
+        """A value for each row as one block for each row; a single one as one block."""
+        if value.kind not in ("column", "one"):
+            return value
+        rows = self.shape.most_rows if value.kind == "column" else 1
+        groups = -(-rows // 8)
+        lanes = self.tiles.lanes(value.dtype)
+        name = self.tiles.borrow("blocks", value.dtype, groups * 8 * lanes)
+        blocks = TileRef(tile=name)
+        most = self.tiles.target.max_repeats
+        for first in range(0, groups, most):
+            repeats: Expr = const(min(most, groups - first))
+            if value.kind == "column" and groups <= most:
+                repeats = _divided(plus(self.shape.rows, const(7)), 8)
+            self.emit(
+                VectorCall(
+                    function="Brcb",
+                    dst=moved(blocks, const(first * 8 * lanes)),
+                    arguments=(
+                        moved(value.at, const(first * 8)),
+                        repeats,
+                        Strides(values=(1, 8)),
+                    ),
+                    remark=f"each element of {value.at.tile} fills a block",
+                )
+            )
+        return replace(value, ref=blocks, scratch=False, inside=False)
+
+    def _column_calls(
+        self, function: str, dst: Value, values: list[Value], columns: int, lanes: int
+    ) -> None:
+        block = self.tiles.lanes(dst.dtype)
+
+        def strides() -> Strides:
+            inner = [0 if value.kind in ("column", "one") else 1 for value in (dst, *values)]
+            outer = []
+            for value in (dst, *values):
+                far = {"tile": value.pitch // block, "column": 1}
+                outer.append(far.get(value.kind, 0))
+            return Strides(values=(*inner, *outer))
+
+        def call(at: Expr, mask: int) -> VectorCall:
+            def place(value: Value) -> TileRef:
+                return moved(value.at, at) if value.kind in ("tile", "row") else value.at
+
+            return VectorCall(
+                function=function,
+                dst=place(dst),
+                arguments=(
+                    *(place(value) for value in values),
+                    const(mask),
+                    self.shape.rows,
+                    strides(),
+                ),
+            )
+
+        full = columns // lanes
+        column = self.shape.column_var
+        if full == 1:
+            self.emit(call(const(0), lanes))
+        elif full:
+            self.emit(
+                Loop(
+                    var=column,
+                    start=const(0),
+                    stop=const(full * lanes),
+                    step=const(lanes),
+                    body=(call(column, lanes),),
+                    independent=True,
+                )
+            )
+        if columns % lanes:
+            self.emit(call(const(full * lanes), columns % lanes))
+
+    def _row_calls(
+        self, function: str, dst: Value, values: list[Value], columns: int, lanes: int
+    ) -> None:
+        row = self.shape.row_var
+        block = self.tiles.lanes(dst.dtype)
+        looped = dst.kind == "tile" and not self._one_row()
+
+        def place(value: Value, at: int) -> TileRef:
+            ref = value.at
+            if looped and value.kind == "tile":
+                ref = moved(ref, times(row, value.pitch))
+            if looped and value.kind == "column":
+                return moved(ref, times(row, block))
+            return moved(ref, const(at)) if value.kind in ("tile", "row") else ref
+
+        inner = [0 if value.kind in ("column", "one") else 1 for value in (dst, *values)]
+        outer = [0 if value.kind in ("column", "one") else 8 for value in (dst, *values)]
+        body = tuple(
+            VectorCall(
+                function=function,
+                dst=place(dst, at),
+                arguments=(
+                    *(place(value, at) for value in values),
+                    const(mask),
+                    const(repeats),
+                    Strides(values=(*inner, *outer)),
+                ),
+            )
+            for at, mask, repeats in stretches(columns, lanes, self.tiles.target.max_repeats)
+        )
+        if looped:
+            self.emit(self._over_rows(row, body))
+        else:
+            for call in body:
+                self.emit(call)
+
+    def _one_row(self) -> bool:
+        return isinstance(self.shape.rows, Const) and self.shape.rows.value == 1
+
+    # ---- moves
+
+    def fill(self, dst: Value, number: Expr) -> None:
+        """Every element of dst = number."""
+        self.elementwise("Duplicate", dst, (Value(kind="scalar", dtype=dst.dtype, expr=number),))
+
+    def copy(self, dst: Value, src: Value) -> None:
+        """dst = src, of one element type and shape, or a row for every row."""
+        if dst.ref == src.ref and dst.kind == src.kind:
+            return
+        one = Const(dtype=dst.dtype, value=1)
+        if self.tiles.target.can("Muls", dst.dtype.name):
+            self.elementwise("Muls", dst, (src, Value(kind="scalar", dtype=dst.dtype, expr=one)))
+        else:
+            self.elementwise("DataCopy", dst, (src,))
+
+    def spread_over(self, dst: Value, src: Value) -> None:
+        """dst (a tile or a row) = src, one number for each row or for all."""
+        self.fill(dst, Const(dtype=dst.dtype, value=0))
+        self.broadcast("Add", dst, dst, src)
+
+
+def stretches(columns: int, lanes: int, most: int) -> Iterator[tuple[int, int, int]]:
+    """(start, mask, repeats) of the calls that cover `columns` elements in a row."""
+    full = columns // lanes
+    for first in range(0, full, most):
+        yield first * lanes, lanes, min(most, full - first)
+    if columns % lanes:
+        yield full * lanes, columns % lanes, 1
+
+
+def moved(ref: TileRef, by: Expr) -> TileRef:
+    """The reference `by` elements further."""
+    if is_zero(by):
+        return ref
+    return replace(ref, offset=by if ref.offset is None else plus(ref.offset, by))
+
+
+def number_of(value: int | float, dtype: DType) -> Const:
+    return Const(dtype=dtype, value=value)
+
+
+def mode(name: str) -> Word:
+    """A rounding mode."""
+    return Word(text=f"RoundMode::{name}")
+
+
+def _ref(argument: Argument) -> TileRef:
+    assert isinstance(argument, TileRef)
+    return argument
+
+
+def _divided(expr: Expr, by: int) -> Expr:
+    if isinstance(expr, Const):
+        return const(int(expr.value) // by)
+    if isinstance(expr, Binary) and isinstance(expr.a, Const) and isinstance(expr.b, Const):
+        return const((int(expr.a.value) + int(expr.b.value)) // by)
+    return Binary(dtype=INT32, op="truncdiv", a=expr, b=const(by))

@@ -1,0 +1,103 @@
+"""Refuses what this planner cannot lower, each at its place, with what works instead.
+
+reads   tile IR        writes  diagnostics
+"""
+
+from __future__ import annotations
+
+from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.ir import forms, walk
+from tile2c.transpile.ir.expr import Buffer, Var
+from tile2c.transpile.targets.cores import CoresTarget
+
+_WORKS = (
+    "kernels of T.copy, T.fill, T.Parallel, T.reduce_* and loops work here; "
+    "keep this one on a cuda or hip target"
+)
+
+
+def check(function: forms.Function, target: CoresTarget, diagnostics: Diagnostics) -> None:
+    """Adds an error for each statement, variable or element type that has no whole-tile form."""
+    if len(function.launches) != 1:
+        where = function.launches[1].span if len(function.launches) > 1 else function.span
+        diagnostics.error(
+            "T2C520",
+            f"{function.name} has {len(function.launches)} T.Kernel blocks, but {target.name} "
+            "takes one a function",
+            where,
+            help="put each T.Kernel into a prim_func of its own",
+        )
+        return
+    launch = function.launches[0]
+    for buffer in launch.buffers:
+        _check_buffer(buffer, target, diagnostics)
+    threads = {var.name for var in launch.thread_vars}
+    for stmt in walk.statements(launch.body):
+        _check_statement(stmt, target, diagnostics)
+        for expr in walk.expressions(stmt):
+            for var in walk.variables(expr):
+                if var.kind == "thread" or var.name in threads:
+                    _no_threads(var, stmt, target, diagnostics)
+
+
+def _check_buffer(buffer: Buffer, target: CoresTarget, diagnostics: Diagnostics) -> None:
+    if buffer.scope in ("variable", "global"):
+        return
+    if buffer.scope == "local" and buffer.shape:
+        diagnostics.error(
+            "T2C521",
+            f"{buffer.name} is an array of each thread, but a core of {target.name} has no threads",
+            buffer.span,
+            help="use T.alloc_fragment for a tile, or T.alloc_var for one number",
+        )
+    if buffer.dtype.name not in target.dialect.types or buffer.dtype.name in ("bool", "float64"):
+        diagnostics.error(
+            "T2C522",
+            f"{buffer.name} holds {buffer.dtype}, which the vector unit of {target.name} "
+            "does not take",
+            buffer.span,
+            help="float16, bfloat16, float32, int16 and int32 tiles work",
+        )
+
+
+def _check_statement(stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnostics) -> None:
+    if isinstance(stmt, forms.Gemm):
+        diagnostics.error(
+            "T2C523",
+            f"T.gemm needs the cube core, but kernels for {target.name} use vector cores only so far",
+            stmt.span,
+            help=_WORKS,
+        )
+    elif isinstance(stmt, forms.Scan):
+        diagnostics.error(
+            "T2C524",
+            f"{target.name} has no scan over a tile",
+            stmt.span,
+            help="use T.reduce_sum where only the total is needed; " + _WORKS,
+        )
+    elif isinstance(stmt, forms.Atomic | forms.AtomicTile):
+        diagnostics.error(
+            "T2C525",
+            f"atomics are not lowered for {target.name} yet",
+            stmt.span,
+            help="let one block own each element it writes; " + _WORKS,
+        )
+    elif isinstance(stmt, forms.Reduce) and stmt.op in ("bitand", "bitor", "bitxor"):
+        diagnostics.error(
+            "T2C526",
+            f"the vector unit of {target.name} has no T.reduce_{stmt.op}",
+            stmt.span,
+            help="reduce_sum, reduce_max, reduce_min, reduce_abssum and reduce_absmax work",
+        )
+
+
+def _no_threads(
+    var: Var, stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnostics
+) -> None:
+    diagnostics.error(
+        "T2C527",
+        f"{var.name} is a thread index, but a core of {target.name} has no threads: "
+        "each statement handles its whole tile",
+        var.span or stmt.span,
+        help="write the statement as T.copy, T.Parallel or T.reduce_* over the tile",
+    )

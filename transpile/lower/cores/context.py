@@ -1,0 +1,140 @@
+"""What the lowering of one kernel shares: tiles, names, facts, and the list that steps go to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from tile2c.transpile.ir import walk
+from tile2c.transpile.ir.dtypes import BOOL, INT32
+from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, const
+from tile2c.transpile.ir.forms import Stmt
+from tile2c.transpile.lower.cores.extents import Clip, Edges, Key
+from tile2c.transpile.lower.cores.layouts import Layout
+from tile2c.transpile.lower.cores.names import Names
+from tile2c.transpile.lower.cores.plan import Local, Step
+from tile2c.transpile.lower.cores.scalars import Scalars
+from tile2c.transpile.lower.cores.tiles import Tiles
+from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.targets.cores import CoresTarget
+
+
+@dataclass(slots=True)
+class Scope:
+    """A step list under construction; `edge_locals` are declared at its start."""
+
+    variables: frozenset[str]  # loop variables defined for it
+    steps: list[Step] = field(default_factory=list)
+    edge_locals: list[Step] = field(default_factory=list)
+    edges: dict[Clip, Expr] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Context:
+    """Shared state of the lowering of one kernel."""
+
+    target: CoresTarget
+    layouts: dict[str, Layout]
+    edges: Edges
+    tiles: Tiles
+    names: Names
+    scalars: Scalars
+    facts: Facts
+    element_bytes: tuple[int, ...]  # of the types in the kernel
+    scopes: list[Scope] = field(default_factory=lambda: [Scope(frozenset())])
+    marks: tuple[str, ...] = ()  # comments for the next step
+    remark: str = ""
+
+    # ---- steps
+
+    def emit(self, step: Step) -> None:
+        """Adds a step to the current list, under the comments that wait for one."""
+        if self.marks or self.remark:
+            remark = step.remark or self.remark
+            step = replace(step, comments=(*self.marks, *step.comments), remark=remark)
+            self.marks, self.remark = (), ""
+        self.scopes[-1].steps.append(step)
+
+    def mark(self, stmt: Stmt) -> None:
+        """The author's comments and statement stand above the next step."""
+        self.marks = (*self.marks, *stmt.comments)
+        if stmt.quote:
+            self.marks = (*self.marks, stmt.quote)
+        if stmt.remark:
+            self.remark = stmt.remark
+
+    @contextmanager
+    def nested(self, *variables: Var, facts: Facts | None = None) -> Iterator[Scope]:
+        """A new step list; the caller makes a step of it."""
+        names = frozenset(var.name for var in variables)
+        scope = Scope(self.scopes[-1].variables | names)
+        outer, marks, remark = self.facts, self.marks, self.remark
+        self.marks, self.remark = (), ""
+        self.facts = facts or outer
+        self.scopes.append(scope)
+        try:
+            yield scope
+        finally:
+            self.scopes.pop()
+            self.facts, self.marks, self.remark = outer, marks, remark
+
+    def body(self, scope: Scope) -> tuple[Step, ...]:
+        """The finished list of a scope."""
+        return (*scope.edge_locals, *scope.steps)
+
+    # ---- extents at the edge
+
+    def edge(self, clip: Clip, *names: str) -> Expr:
+        """How many elements of a clip lie inside its tensor: a local where its variables are known."""
+        needed = {var.name for var in walk.variables(clip.start)}
+        known = set().union(*(scope.variables for scope in self.scopes))
+        scope = next(
+            scope for scope in self.scopes if (needed & known) <= scope.variables
+        )
+        if clip not in scope.edges:
+            name = self.names.fresh(*names)
+            value = self._inside(clip)
+            scope.edge_locals.append(Local(name=name, dtype=INT32, value=value))
+            scope.edges[clip] = Var(dtype=INT32, name=name, kind="temporary")
+        return scope.edges[clip]
+
+    def _inside(self, clip: Clip) -> Expr:
+        """min(extent, bound - start), and not below 0 where that cannot be excluded."""
+        start, bound, extent = (
+            self.scalars.lower(part, self.facts, self.emit)
+            for part in (clip.start, clip.bound, clip.extent)
+        )
+        rest = Binary(dtype=INT32, op="-", a=bound, b=start)
+        if isinstance(start, Const) and start.value == 0:
+            rest = bound  # type: ignore[assignment]
+        full = Compare(dtype=BOOL, op="<", a=rest, b=extent)
+        value: Expr = Select(dtype=INT32, condition=full, a=rest, b=extent)
+        if not self.facts.less(clip.start, clip.bound):
+            some = Compare(dtype=BOOL, op=">", a=rest, b=const(0))
+            value = Select(dtype=INT32, condition=some, a=value, b=const(0))
+        return value
+
+    def live(self, key: Key, whole: Expr) -> Expr:
+        """Elements of a dimension that have to be computed."""
+        clip = self.edges.of(key)
+        if clip is None:
+            return whole
+        return self.edge(clip, *self.edge_names(key))
+
+    def edge_names(self, key: Key) -> tuple[str, ...]:
+        kind, name, dim = key
+        if kind == "loop":
+            return ("count", f"{name}_count")
+        layout = self.layouts[name]
+        flat = len(layout.kept) <= 1
+        word = "count" if flat else "columns" if dim == layout.kept[-1] else "rows"
+        return (word, f"{name}_{word}")
+
+
+def width_of(layout: Layout) -> Expr:
+    """The pitch of a tile's rows, under the author's name where no padding changes it."""
+    if layout.kept and layout.columns == layout.pitch:
+        return layout.buffer.shape[layout.kept[-1]]
+    return const(layout.pitch)
+

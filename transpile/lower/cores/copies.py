@@ -1,0 +1,378 @@
+"""T.copy and T.fill: between global and local memory in whole rows, inside local memory by V.
+
+reads   `forms.Copy`, `forms.Fill`        writes  `CopyIn`, `CopyOut`, vector calls
+"""
+
+from __future__ import annotations
+
+from tile2c.transpile.diagnostics import failure
+from tile2c.transpile.ir import forms
+from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32
+from tile2c.transpile.ir.expr import Compare, Const, Expr, Logical, Unary, Var, const
+from tile2c.transpile.ir.forms import Region
+from tile2c.transpile.lower.cores.calls import Calls, Shape, mode
+from tile2c.transpile.lower.cores.context import Context, width_of
+from tile2c.transpile.lower.cores.extents import clip_of, long_dims
+from tile2c.transpile.lower.cores.layouts import Layout, plus, times
+from tile2c.transpile.lower.cores.plan import (
+    Branch,
+    CopyIn,
+    CopyOut,
+    Loop,
+    Order,
+    Step,
+    TileRef,
+    VectorCall,
+)
+from tile2c.transpile.lower.cores.scalars import outside_guard
+from tile2c.transpile.lower.cores.values import Kind, Value
+
+
+def lower_copy(stmt: forms.Copy, context: Context) -> None:
+    """One T.copy; staging has made sure that only one side is global and no type changes there."""
+    if stmt.src.buffer.scope == "global":
+        _between(stmt, stmt.dst, stmt.src, True, context)
+    elif stmt.dst.buffer.scope == "global":
+        _between(stmt, stmt.src, stmt.dst, False, context)
+    else:
+        _inside(stmt, context)
+
+
+def lower_fill(stmt: forms.Fill, context: Context) -> None:
+    """Duplicate over the region, gaps included where it is the whole tile."""
+    layout = context.layouts[stmt.dst.buffer.name]
+    value = context.scalars.lower(stmt.value, context.facts, context.emit)
+    shape, dst = whole_shape(stmt.dst, layout, context)
+    if not context.target.can("Duplicate", dst.dtype.name):
+        raise failure(
+            "T2C541", f"the vector unit cannot fill {dst.dtype} tiles", stmt.span
+        )
+    Calls(context.tiles, shape, context.emit).fill(dst, value)
+
+
+# ---- global and local memory
+
+
+def _between(
+    stmt: forms.Copy, tile: Region, tensor: Region, arrives: bool, context: Context
+) -> None:
+    layout = context.layouts[tile.buffer.name]
+    _check_starts(tensor, context)
+    inner, outer = long_dims(tile), long_dims(tensor)
+    if outer and outer[-1] != len(tensor.buffer.shape) - 1 and tensor.buffer.strides is None:
+        if not _unit_tail(tensor, outer[-1]):
+            raise failure(
+                "T2C545",
+                f"the elements of this tile lie apart in {tensor.buffer.name}: "
+                "rows are copied along its last dimension",
+                tensor.span or stmt.span,
+                help="let the last dimension of the region be the long one",
+            )
+    if tensor.buffer.strides is not None and not _unit(tensor.buffer.strides[-1]):
+        raise failure(
+            "T2C546",
+            f"{tensor.buffer.name} has a last stride that is not known to be 1",
+            tensor.span or stmt.span,
+            help="use a contiguous T.Tensor",
+        )
+    guards = _point_guards(tensor, outer, context)
+    index: list[Expr] = [part.start for part in tensor.ranges]
+    at: list[Expr] = [part.start for part in tile.ranges]
+    loops: list[Var] = []
+    for mine, other in list(zip(inner, outer, strict=True))[:-2]:
+        name = context.names.fresh("plane", f"{tile.buffer.name}_plane")
+        var = Var(dtype=INT32, name=name, kind="loop")
+        loops.append(var)
+        index[other], at[mine] = plus(index[other], var), plus(at[mine], var)
+        if clip_of(*_dim(tensor, other), context.facts) is not None:
+            condition = Compare(dtype=BOOL, op="<", a=index[other], b=tensor.buffer.shape[other])
+            guards.append(condition)
+    _copy_rows(stmt, tile, tensor, layout, index, at, loops, guards, arrives, context)
+
+
+def _copy_rows(
+    stmt: forms.Copy,
+    tile: Region,
+    tensor: Region,
+    layout: Layout,
+    index: list[Expr],
+    at: list[Expr],
+    loops: list[Var],
+    guards: list[Expr],
+    arrives: bool,
+    context: Context,
+) -> None:
+    """One strided copy, in loops over what goes beyond two dimensions, under its guards."""
+    inner, outer = long_dims(tile), long_dims(tensor)
+    pairs = list(zip(inner, outer, strict=True))[-2:]
+    counts, cut = [], []
+    for mine, other in pairs:
+        clip = clip_of(*_dim(tensor, other), context.facts)
+        extent = tensor.ranges[other].extent
+        if clip is None:
+            counts.append(context.scalars.lower(extent, context.facts, context.emit))
+            continue
+        key = ("tile", tile.buffer.name, mine)
+        counts.append(context.edge(clip, *context.edge_names(key)))
+        cut.append((counts[-1], tile.buffer.shape[mine], context.edges.of(key) is not None))
+        if not context.facts.less(clip.start, clip.bound):
+            guards.append(Compare(dtype=BOOL, op=">", a=counts[-1], b=const(0)))
+    columns = counts[-1] if counts else const(1)
+    rows = counts[-2] if len(counts) == 2 else const(1)
+    lowered = tuple(context.scalars.lower(part, context.facts, context.emit) for part in index)
+    offset = context.scalars.global_offset(tensor.buffer.shape, tensor.buffer.strides, lowered)
+    spot = TileRef(
+        tile=tile.buffer.name,
+        offset=layout.offset(
+            tuple(context.scalars.lower(part, context.facts, context.emit) for part in at)
+        ),
+    )
+    _check_rows(stmt, pairs, tile, spot, layout, context)
+    pitch = _row_pitch(tensor, pairs[0][1], context) if len(pairs) == 2 else columns
+    tile_pitch = layout.weight(pairs[0][0]) if len(pairs) == 2 else layout.pitch
+    common = {
+        "tensor": context.scalars.handles[tensor.buffer.name],
+        "offset": offset,
+        "rows": rows,
+        "columns": columns,
+        "pitch": pitch,
+        "tile_pitch": tile_pitch,
+    }
+    guard = _joined(guards, context)
+    if arrives:
+        short: list[Expr] = [
+            Compare(dtype=BOOL, op="<", a=count, b=extent) for count, extent, live in cut if not live
+        ]
+        if guard is not None and not loops:
+            short.append(Unary(dtype=BOOL, op="not", a=guard))
+        _prefill(layout, short, bool(loops and guards), context)
+    copy: Step = CopyIn(dst=spot, **common) if arrives else CopyOut(src=spot, **common)  # type: ignore[arg-type]
+    if guard is not None:
+        copy = Branch(condition=guard, then=(copy,))
+    for var in reversed(loops):
+        place = loops.index(var)
+        stop = tensor.ranges[outer[place]].extent
+        copy = Loop(var=var, start=const(0), stop=stop, step=const(1), body=(copy,))
+    context.emit(copy)
+
+
+def _prefill(
+    layout: Layout, conditions: list[Expr], always: bool, context: Context
+) -> None:
+    """Zeros for what lies outside the tensor, where the tile's elements meet later."""
+    gap = layout.pitch - layout.columns
+    always = always or gap >= 2 * context.tiles.lanes(layout.buffer.dtype)  # past a copy's padding
+    if not conditions and not always:
+        return
+    name = layout.buffer.name
+    zero = Const(dtype=layout.buffer.dtype, value=0)
+    fill = VectorCall(
+        function="Duplicate",
+        dst=TileRef(tile=name),
+        arguments=(zero, const(layout.size)),
+        remark="what lies outside the tensor is 0",
+        prefills=name if always else "",
+    )
+    ready = Order(before="V", after="MTE2", remark="the zeros are there before the copy")
+    if always:
+        context.emit(fill)
+        return
+    whole = conditions[0]
+    for part in conditions[1:]:
+        whole = Logical(dtype=BOOL, op="or", a=whole, b=part)
+    context.emit(Branch(condition=whole, then=(fill, ready), prefills=name))
+
+
+def _check_starts(tensor: Region, context: Context) -> None:
+    for part in tensor.ranges:
+        if not context.facts.non_negative(part.start):
+            raise failure(
+                "T2C547",
+                f"this part of {tensor.buffer.name} may start before the tensor",
+                part.start.span or tensor.span,
+                help="start at an index that is never negative",
+            )
+
+
+def _check_rows(
+    stmt: forms.Copy,
+    pairs: list[tuple[int, int]],
+    tile: Region,
+    spot: TileRef,
+    layout: Layout,
+    context: Context,
+) -> None:
+    lanes = context.tiles.lanes(layout.buffer.dtype)
+    offset = spot.offset or const(0)
+    strides = [layout.weight(mine) for mine, _ in pairs[:-1]]
+    if not context.facts.divisible(offset, lanes) or any(step % lanes for step in strides):
+        raise failure(
+            "T2C538",
+            f"this part of {layout.buffer.name} does not start at a multiple of "
+            f"{context.target.block_bytes} bytes, as copies need it to",
+            tile.span or stmt.span,
+            help="give it a tile of its own",
+        )
+    if pairs and layout.kept and pairs[-1][0] != layout.kept[-1]:
+        raise failure(
+            "T2C539",
+            f"this copy does not run along the last dimension of {layout.buffer.name}",
+            tile.span or stmt.span,
+            help="let the last dimension of the region be the long one",
+        )
+
+
+def _point_guards(tensor: Region, long: list[int], context: Context) -> list[Expr]:
+    """Conditions under which the single indices of a region lie inside."""
+    index, shape = [], []
+    for dim, part in enumerate(tensor.ranges):
+        if dim not in long:
+            index.append(part.start)
+            shape.append(tensor.buffer.shape[dim])
+    found = outside_guard(tuple(index), tuple(shape), context.facts)
+    return [] if found is None else [found]
+
+
+def _joined(guards: list[Expr], context: Context) -> Expr | None:
+    if not guards:
+        return None
+    whole = guards[0]
+    for guard in guards[1:]:
+        whole = Logical(dtype=BOOL, op="and", a=whole, b=guard)
+    return context.scalars.lower(whole, context.facts, context.emit)
+
+
+def _row_pitch(tensor: Region, dim: int, context: Context) -> Expr:
+    """Elements between neighbours along a dimension of a tensor."""
+    if tensor.buffer.strides is not None:
+        return tensor.buffer.strides[dim]
+    total: Expr = const(1)
+    for extent in tensor.buffer.shape[dim + 1 :]:
+        total = times(total, context.scalars.lower(extent, context.facts, context.emit))
+    return total
+
+
+def _dim(region: Region, dim: int) -> tuple[Expr, Expr, Expr]:
+    part = region.ranges[dim]
+    return part.start, part.extent, region.buffer.shape[dim]
+
+
+def _unit_tail(region: Region, last: int) -> bool:
+    """Whether the dimensions behind `last` have extent 1 in the whole tensor."""
+    return all(_unit(extent) for extent in region.buffer.shape[last + 1 :])
+
+
+def _unit(expr: Expr) -> bool:
+    return isinstance(expr, Const) and expr.value == 1
+
+
+# ---- local memory
+
+
+def whole_shape(
+    region: Region, layout: Layout, context: Context
+) -> tuple[Shape, Value]:
+    """The iterations over a region of a tile, and the region as a value."""
+    long = long_dims(region)
+    starts = tuple(
+        context.scalars.lower(part.start, context.facts, context.emit) for part in region.ranges
+    )
+    ref = TileRef(tile=layout.buffer.name, offset=layout.offset(starts))
+    dims = [dim for dim in layout.kept if dim in long]
+    if dims and dims[-1] != layout.kept[-1]:
+        raise failure(
+            "T2C539",
+            f"this part of {layout.buffer.name} does not run along its last dimension",
+            region.span,
+            help="let the last dimension of the region be the long one",
+        )
+    whole = all(region.ranges[dim].extent == layout.buffer.shape[dim] for dim in layout.kept)
+    if len(dims) > 2 and not whole:
+        raise failure(
+            "T2C548",
+            f"a part of {layout.buffer.name} with more than two dimensions is not lowered",
+            region.span,
+            help="use the whole tile, or a loop over parts of two dimensions",
+        )
+    lanes = context.tiles.lanes(layout.buffer.dtype)
+    if ref.offset is not None and not context.facts.divisible(ref.offset, lanes):
+        raise failure(
+            "T2C538",
+            f"this part of {layout.buffer.name} does not start at a multiple of "
+            f"{context.target.block_bytes} bytes, as vector calls need it to",
+            region.span,
+            help="give it a tile of its own",
+        )
+    columns = region.ranges[dims[-1]].extent if dims else const(1)
+    rows: Expr = const(1)
+    most_rows = 1
+    for dim in dims[:-1]:
+        extent = region.ranges[dim].extent
+        assert isinstance(extent, Const)
+        most_rows *= int(extent.value)
+        rows = times(rows, context.live(("tile", layout.buffer.name, dim), extent))
+    kind: Kind = "tile" if len(dims) > 1 else "row" if dims else "one"
+    if dims and len(dims) == 1:
+        columns = context.live(("tile", layout.buffer.name, dims[0]), columns)
+    most = region.ranges[dims[-1]].extent if dims else const(1)
+    assert isinstance(most, Const)
+    padded = -(-int(most.value) // lanes) * lanes
+    part = dims and region.ranges[dims[-1]].extent != layout.buffer.shape[dims[-1]]
+    pitch = padded if part else layout.pitch
+    row = Var(dtype=INT32, name="row", kind="loop")
+    column = Var(dtype=INT32, name="column", kind="loop")
+    shape = Shape(
+        rows=rows,
+        columns=columns,
+        most_rows=most_rows,
+        most_columns=int(most.value),
+        pitch=pitch,
+        width=const(pitch) if part else width_of(layout),
+        row_var=row,
+        column_var=column,
+    )
+    step = layout.weight(dims[-2]) if len(dims) > 1 else 0
+    return shape, Value(kind=kind, dtype=layout.buffer.dtype, ref=ref, pitch=step)
+
+
+def _inside(stmt: forms.Copy, context: Context) -> None:
+    """From tile to tile, converting."""
+    target = context.layouts[stmt.dst.buffer.name]
+    source = context.layouts[stmt.src.buffer.name]
+    shape, dst = whole_shape(stmt.dst, target, context)
+    _, src = whole_shape(stmt.src, source, context)
+    calls = Calls(context.tiles, shape, context.emit)
+    if src.dtype == dst.dtype:
+        calls.copy(dst, src)
+        return
+    convert(dst, src, calls, context, stmt)
+
+
+def convert(
+    dst: Value, src: Value, calls: Calls, context: Context, stmt: forms.Stmt
+) -> None:
+    """dst = src in another element type."""
+    found = context.target.conversions.get((src.dtype.name, dst.dtype.name))
+    if found is None:
+        raise failure(
+            "T2C540",
+            f"the vector unit does not convert {src.dtype} to {dst.dtype}",
+            stmt.span,
+            help="go through float32 or float16",
+        )
+    steps = (*(DTYPES[name] for name in found.through), dst.dtype)
+    given = src
+    for step, how in zip(steps, found.modes, strict=True):
+        out = dst
+        if step != dst.dtype:
+            name = context.tiles.borrow(_word(dst.kind), step, calls.shape.most(dst.kind))
+            pitch = calls.shape.pitch if dst.kind == "tile" else 0
+            out = Value(kind=dst.kind, dtype=step, ref=TileRef(tile=name), pitch=pitch)
+        calls.elementwise("Cast", out, (src,), mode(how))
+        if src is not given:
+            context.tiles.give_back(src.at.tile)
+        src = out
+
+
+def _word(kind: Kind) -> str:
+    return "one" if kind == "scalar" else kind

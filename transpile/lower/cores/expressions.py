@@ -1,0 +1,487 @@
+"""Turns the expression of a store in T.Parallel into vector calls over whole tiles.
+
+reads   expressions of the tile IR        writes  steps, through `Calls`
+Post-order: one call a node, its result in the destination where nothing there is still needed, in a
+scratch tile otherwise. Conversions are where the tile IR has them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from tile2c.transpile.diagnostics import InputError, Span, failure
+from tile2c.transpile.ir import walk
+from tile2c.transpile.ir.dtypes import DTYPES, FLOAT32, DType
+from tile2c.transpile.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Logical,
+    Select,
+    Unary,
+    Var,
+    const,
+)
+from tile2c.transpile.lower.cores.calls import Calls, mode, number_of
+from tile2c.transpile.lower.cores.layouts import Layout
+from tile2c.transpile.lower.cores.masks import Masks
+from tile2c.transpile.lower.cores.plan import ReadElement, TileRef
+from tile2c.transpile.lower.cores.scalars import Scalars
+from tile2c.transpile.lower.cores.tiles import Tiles
+from tile2c.transpile.lower.cores.values import Kind, Value, join
+from tile2c.transpile.lower.facts import Facts
+
+LN2 = math.log(2)
+_WHOLE = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "min": "Min", "max": "Max"}
+_NUMBER = {"+": "Adds", "*": "Muls", "min": "Mins", "max": "Maxs"}
+_FUNCTIONS = {"exp": "Exp", "log": "Ln", "sqrt": "Sqrt", "abs": "Abs"}
+_ROUND = {
+    "floor": "CAST_FLOOR",
+    "ceil": "CAST_CEIL",
+    "trunc": "CAST_TRUNC",
+    "round": "CAST_RINT",
+    "nearbyint": "CAST_RINT",
+}
+_SCALED = {  # function -> (before, natural function, after)
+    "exp2": (LN2, "Exp", None),
+    "exp10": (math.log(10), "Exp", None),
+    "log2": (None, "Ln", 1 / LN2),
+    "log10": (None, "Ln", 1 / math.log(10)),
+}
+
+
+@dataclass(slots=True)
+class Vectors:
+    """Evaluates the expressions of one parallel loop."""
+
+    calls: Calls
+    tiles: Tiles
+    scalars: Scalars
+    layouts: dict[str, Layout]
+    facts: Facts
+    row_var: Var | None
+    column_var: Var | None
+    bound: dict[str, Value] = field(default_factory=dict)  # temporaries of the loop body
+    dst: Value | None = None  # of the statement at hand
+    pending: int = 0  # reads of its tile that no call has done yet
+    dst_busy: bool = False
+
+    # ---- statements
+
+    def assign(self, dst: Value, expr: Expr) -> None:
+        """dst = expr for every iteration."""
+        self.dst, self.dst_busy = dst, False
+        self.pending = sum(load.buffer.name == dst.at.tile for load in walk.loads(expr))
+        value = self.evaluate(expr, dst)
+        self.settle(value, dst, expr.span)
+        self.dst = None
+
+    def settle(self, value: Value, dst: Value, span: Span | None) -> None:
+        """Brings a value into its destination, repeated where the destination is larger."""
+        if value.ref == dst.ref and value.kind == dst.kind:
+            return
+        if value.kind == "scalar":
+            self.calls.fill(dst, value.number)
+        elif value.kind == dst.kind or (value.kind, dst.kind) == ("row", "tile"):
+            self.calls.copy(dst, value)
+        elif (value.kind, dst.kind) in (("column", "tile"), ("one", "tile"), ("one", "row")):
+            self.calls.spread_over(dst, value)
+        elif value.kind == "one":
+            raise failure("T2C535", "one element cannot be spread over a column here", span)
+        else:
+            raise failure(
+                "T2C536",
+                f"this value has one element for each iteration, but {dst.at.tile} fewer: "
+                "iterations would overwrite each other",
+                span,
+                help="use T.reduce_sum, T.reduce_max or T.reduce_min to combine them",
+            )
+        self.free(value)
+
+    # ---- results
+
+    def consume(self, *values: Value) -> None:
+        """Called when a call reads these operands: their reads of the destination are done."""
+        for value in values:
+            if self.dst is not None and value.ref is not None and not value.inside:
+                self.pending -= value.at.tile == self.dst.at.tile
+
+    def result(self, kind: Kind, dtype: DType, want: Value | None, *operands: Value) -> Value:
+        """Where a result goes: where it is wanted, in place of an operand, or a scratch tile."""
+        self.consume(*operands)
+        if want is not None and (want.kind, want.dtype) == (kind, dtype):
+            if self._clean(want, operands):
+                self.dst_busy = True
+                return replace(want, inside=True)
+        for value in operands:
+            if (value.scratch or value.inside) and (value.kind, value.dtype) == (kind, dtype):
+                return value
+        dst = self.dst
+        if dst is not None and (dst.kind, dst.dtype) == (kind, dtype) and not self.dst_busy:
+            if self._clean(dst, operands):
+                self.dst_busy = True
+                return replace(dst, inside=True)
+        return self.scratch(kind, dtype)
+
+    def _clean(self, dst: Value, operands: tuple[Value, ...]) -> bool:
+        """Whether writing the destination destroys nothing: all its reads are done, or done here."""
+        if self.pending > 0:
+            return False
+        for value in operands:
+            if value.ref is not None and value.at.tile == dst.at.tile:
+                if value.ref != dst.ref or value.kind != dst.kind:
+                    return False
+        if self.dst_busy:  # an intermediate result is in there: it has to be an operand here
+            return any(value.inside for value in operands)
+        return True
+
+    def scratch(self, kind: Kind, dtype: DType) -> Value:
+        word = kind if kind != "scalar" else "one"
+        name = self.tiles.borrow(word, dtype, self.calls.shape.most(kind))
+        pitch = self.calls.shape.pitch if kind == "tile" else 0
+        return Value(kind=kind, dtype=dtype, ref=TileRef(tile=name), pitch=pitch, scratch=True)
+
+    def free(self, *values: Value, kept: Value | None = None) -> None:
+        """Ends the use of operands that are not the result."""
+        for value in values:
+            if kept is not None and value.ref == kept.ref:
+                continue
+            if value.scratch:
+                self.tiles.give_back(value.at.tile)
+            elif value.inside:
+                self.dst_busy = False
+
+    # ---- expressions
+
+    def evaluate(self, expr: Expr, want: Value | None = None) -> Value:
+        """The expression's value; `want` is where its last call may write."""
+        if self._is_scalar(expr):
+            lowered = self.scalars.lower(expr, self.facts, self.calls.emit)
+            return Value(kind="scalar", dtype=expr.dtype, expr=lowered)
+        if isinstance(expr, Load):
+            return self.load(expr)
+        if isinstance(expr, Var):
+            return self.variable(expr)
+        if isinstance(expr, Cast):
+            return self.cast(self.evaluate(expr.a), expr.dtype, want, expr.span)
+        if isinstance(expr, Select):
+            return self.select(expr, want)
+        wide = self.tiles.target.widen.get(expr.dtype.name)
+        if wide is not None and isinstance(expr, Binary | Unary | Call):
+            inner = self.evaluate(_widened(expr, DTYPES[wide]))
+            return self.cast(inner, expr.dtype, want, expr.span)
+        if isinstance(expr, Binary):
+            return self.binary(expr, want)
+        if isinstance(expr, Unary) and expr.op == "-":
+            minus = Const(dtype=expr.dtype, value=-1)
+            return self.binary(Binary(dtype=expr.dtype, op="*", a=expr.a, b=minus), want)
+        if isinstance(expr, Call):
+            return self.call(expr, want)
+        if isinstance(expr, Compare | Logical):
+            raise failure(
+                "T2C537",
+                "a tile of truth values has no element type on this target",
+                expr.span,
+                help="use the condition in T.if_then_else, which gives numbers",
+            )
+        raise self._none(type(expr).__name__.lower(), expr)
+
+    def _is_scalar(self, expr: Expr) -> bool:
+        """Whether the scalar unit can have it: no loop variable in it, no element of a tile."""
+        for part in walk.parts(expr):
+            if isinstance(part, Var) and (self.is_loop(part) or part.name in self.bound):
+                return False
+            if isinstance(part, Load) and part.buffer.name in self.layouts:
+                return False
+            if isinstance(part, Call) and part.function != "abs":
+                raise self._none(part.function, part)
+        return True
+
+    def varies(self, expr: Expr) -> bool:
+        """Whether iterations may have different values of it."""
+        for part in walk.parts(expr):
+            if isinstance(part, Var) and (self.is_loop(part) or part.name in self.bound):
+                return True
+        return False
+
+    def is_loop(self, var: Var) -> bool:
+        return var in (self.row_var, self.column_var)
+
+    def load(self, expr: Load) -> Value:
+        return self.element(expr.buffer.name, expr.index, expr.span)
+
+    def variable(self, expr: Var) -> Value:
+        if expr.name in self.bound:
+            return replace(self.bound[expr.name], scratch=False)
+        return self.index_values(expr, expr.dtype)
+
+    def index_values(self, var: Var, dtype: DType) -> Value:
+        """0, 1, 2, ... along the loop variable."""
+        shape = self.calls.shape
+        column = var == self.column_var
+        kind: Kind = "row" if column else "column"
+        name = self.tiles.index_tile(shape.most_columns if column else shape.most_rows, dtype)
+        return Value(kind=kind, dtype=dtype, ref=TileRef(tile=name))
+
+    def element(self, name: str, index: tuple[Expr, ...], span: Span | None) -> Value:
+        """What `name[index]` is over all iterations. Raises InputError for strided accesses."""
+        layout = self.layouts[name]
+        found: dict[int, Var] = {}
+        rest: list[Expr] = []
+        for dim, part in enumerate(index):
+            if isinstance(part, Var) and self.is_loop(part):
+                if dim in layout.kept:
+                    found[dim] = part
+                rest.append(const(0))
+                continue
+            if any(self.is_loop(var) for var in walk.variables(part)):
+                raise self._strided(name, part.span or span)
+            rest.append(self.scalars.lower(part, self.facts, self.calls.emit))
+        ref = TileRef(tile=name, offset=layout.offset(tuple(rest)))
+        self._aligned(layout, ref, span)
+        dtype = layout.buffer.dtype
+        last = layout.kept[-1] if layout.kept else -1
+        match [found.get(dim) for dim in layout.kept if dim in found]:
+            case []:
+                return Value(kind="one", dtype=dtype, ref=ref)
+            case [only] if last in found:
+                kind: Kind = "row" if only == self.column_var else "column"
+                return Value(kind=kind, dtype=dtype, ref=ref)
+            case [first, second] if (first, second) == (self.row_var, self.column_var):
+                outer = next(dim for dim in layout.kept if found.get(dim) == self.row_var)
+                if last in found:
+                    return Value(
+                        kind="tile", dtype=dtype, ref=ref, pitch=layout.weight(outer)
+                    )
+        raise self._strided(name, span)
+
+    def _aligned(self, layout: Layout, ref: TileRef, span: Span | None) -> None:
+        lanes = self.tiles.lanes(layout.buffer.dtype)
+        if ref.offset is not None and not self.facts.divisible(ref.offset, lanes):
+            if layout.kept and layout.size > 1:
+                raise failure(
+                    "T2C538",
+                    f"this part of {layout.buffer.name} does not start at a multiple of "
+                    f"{self.tiles.target.block_bytes} bytes, as vector calls need it to",
+                    span,
+                    help="give it a tile of its own, or read it from the global tensor by T.copy",
+                )
+
+    def _strided(self, name: str, span: Span | None) -> InputError:
+        return failure(
+            "T2C539",
+            f"this index does not walk over {name} along its last dimension, "
+            "and the vector unit reads nothing else",
+            span,
+            help="let the last index be the last T.Parallel variable alone, and the index before it "
+            "the one before",
+        )
+
+    # ---- operations
+
+    def binary(self, expr: Binary, want: Value | None) -> Value:
+        if expr.op not in _WHOLE or not self.tiles.target.can(_WHOLE[expr.op], expr.dtype.name):
+            raise self._none(f"{expr.op} of {expr.dtype}", expr)
+        a, b = self.evaluate(expr.a), self.evaluate(expr.b)
+        if a.kind == "scalar" and b.kind != "scalar" and expr.op in _NUMBER:
+            a, b = b, a
+        if b.kind == "scalar":
+            return self.with_number(expr, a, b.number, want)
+        if a.kind == "scalar":
+            return self.number_with(expr, a.number, b, want)
+        return self.two(_WHOLE[expr.op], expr.dtype, a, b, want)
+
+    def two(self, function: str, dtype: DType, a: Value, b: Value, want: Value | None) -> Value:
+        kind = join(a.kind, b.kind)
+        out = self.result(kind, dtype, want, a, b)
+        if kind == a.kind == b.kind:
+            self.calls.elementwise(function, out, (a, b))
+        elif kind == "column" or (kind == "row" and not isinstance(self.calls.shape.columns, Const)):
+            a, b = (self.repeated(value, kind) for value in (a, b))
+            self.calls.elementwise(function, out, (a, b))
+        else:
+            self.calls.broadcast(function, out, a, b)
+        self.free(a, b, kept=out)
+        return out
+
+    def repeated(self, value: Value, kind: Kind) -> Value:
+        """A single element as a value of this kind: S reads it, V fills a scratch tile with it."""
+        if value.kind != "one":
+            return value
+        name = self.scalars.names.fresh(f"{value.at.tile}_value")
+        self.calls.emit(ReadElement(name=name, dtype=value.dtype, src=value.at))
+        out = self.scratch(kind, value.dtype)
+        self.calls.fill(out, Var(dtype=value.dtype, name=name, kind="temporary"))
+        return out
+
+    def with_number(self, expr: Binary, a: Value, number: Expr, want: Value | None) -> Value:
+        """a op number, a in local memory."""
+        op = expr.op
+        if op == "-":
+            op, number = "+", negated(number)
+        if op == "/" and _power_of_two(number):
+            assert isinstance(number, Const)
+            op, number = "*", number_of(1 / float(number.value), expr.dtype)
+        if op in _NUMBER:
+            out = self.result(a.kind, expr.dtype, want, a)
+            scalar = Value(kind="scalar", dtype=expr.dtype, expr=number)
+            self.calls.elementwise(_NUMBER[op], out, (a, scalar))
+            self.free(a, kept=out)
+            return out
+        divisor = self.scratch(a.kind, expr.dtype)
+        self.calls.fill(divisor, number)
+        return self.two("Div", expr.dtype, a, divisor, want)
+
+    def number_with(self, expr: Binary, number: Expr, b: Value, want: Value | None) -> Value:
+        """number op b for the operations whose sides cannot be exchanged."""
+        if expr.op == "-":
+            out = self.result(b.kind, expr.dtype, want, b)
+            minus = Value(kind="scalar", dtype=expr.dtype, expr=number_of(-1, expr.dtype))
+            self.calls.elementwise("Muls", out, (b, minus))
+            scalar = Value(kind="scalar", dtype=expr.dtype, expr=number)
+            self.calls.elementwise("Adds", out, (out, scalar))
+            self.free(b, kept=out)
+            return out
+        dividend = self.scratch(b.kind, expr.dtype)
+        self.calls.fill(dividend, number)
+        return self.two("Div", expr.dtype, dividend, b, want)
+
+    def unary(self, function: str, a: Value, want: Value | None, *extra: object) -> Value:
+        out = self.result(a.kind, a.dtype, want, a)
+        self.calls.elementwise(function, out, (a,), *extra)  # type: ignore[arg-type]
+        self.free(a, kept=out)
+        return out
+
+    def scaled(self, a: Value, factor: float, want: Value | None) -> Value:
+        number = Value(kind="scalar", dtype=a.dtype, expr=number_of(factor, a.dtype))
+        out = self.result(a.kind, a.dtype, want, a)
+        self.calls.elementwise("Muls", out, (a, number))
+        self.free(a, kept=out)
+        return out
+
+    def call(self, expr: Call, want: Value | None) -> Value:
+        name, dtype = expr.function, expr.dtype
+        if name in ("min", "max") and len(expr.args) == 2:
+            a, b = expr.args
+            return self.binary(Binary(dtype=dtype, op=name, a=a, b=b), want)  # type: ignore[arg-type]
+        if name not in (*_FUNCTIONS, *_SCALED, *_ROUND, "rsqrt", "sigmoid", "tanh"):
+            raise self._none(name, expr)
+        if not self.tiles.target.can("Exp", dtype.name):
+            raise self._none(f"{name} of {dtype}", expr)
+        if name in ("sigmoid", "tanh"):
+            return self.evaluate(_composed(expr), want)
+        a = self.evaluate(expr.args[0])
+        if name in _FUNCTIONS:
+            return self.unary(_FUNCTIONS[name], a, want)
+        if name in _SCALED:
+            before, natural, after = _SCALED[name]
+            if before is not None:
+                a = self.scaled(a, before, want)
+            a = self.unary(natural, a, want)
+            return a if after is None else self.scaled(a, after, want)
+        if name in _ROUND:
+            return self.rounded(a, _ROUND[name], want)
+        root = self.unary("Sqrt", a, None)  # the unit's own Rsqrt has too few digits
+        top = self.scratch(root.kind, dtype)
+        self.calls.fill(top, number_of(1, dtype))
+        return self.two("Div", dtype, top, root, want)
+
+    def rounded(self, a: Value, how: str, want: Value | None) -> Value:
+        """To a whole number of the same type; the unit has it for float32."""
+        if a.dtype != FLOAT32:
+            wide = self.cast(a, FLOAT32, None, None)
+            return self.cast(self.rounded(wide, how, None), a.dtype, want, None)
+        return self.unary("Cast", a, want, mode(how))
+
+    def cast(self, a: Value, dtype: DType, want: Value | None, span: Span | None) -> Value:
+        """The value as another type, through the types between where there is no direct call."""
+        if a.dtype == dtype:
+            return a
+        if a.kind == "scalar":
+            return replace(a, dtype=dtype, expr=Cast(dtype=dtype, a=a.number))
+        found = self.tiles.target.conversions.get((a.dtype.name, dtype.name))
+        if found is None:
+            raise failure(
+                "T2C540",
+                f"the vector unit does not convert {a.dtype} to {dtype}",
+                span,
+                help="go through float32 or float16",
+            )
+        steps = (*(DTYPES[name] for name in found.through), dtype)
+        for number, (step, how) in enumerate(zip(steps, found.modes, strict=True)):
+            out = self.result(a.kind, step, want if number == len(steps) - 1 else None, a)
+            self.calls.elementwise("Cast", out, (a,), mode(how))
+            self.free(a, kept=out)
+            a = out
+        return a
+
+    def select(self, expr: Select, want: Value | None) -> Value:
+        wide = self.tiles.target.widen.get(expr.dtype.name)
+        if wide is not None:
+            inner = self.select(_widened_select(expr, DTYPES[wide]), None)
+            return self.cast(inner, expr.dtype, want, expr.span)
+        if not self.tiles.target.can("Select", expr.dtype.name):
+            raise self._none(f"choice between {expr.dtype} values", expr)
+        return Masks(self).select(expr, want)
+
+    def _none(self, what: str, expr: Expr) -> InputError:
+        return failure(
+            "T2C541",
+            f"the vector unit of {self.tiles.target.name} has no {what}",
+            expr.span,
+            help="float16 and float32 tiles have + - * /, min, max, abs, exp, exp2, log, sqrt, rsqrt, "
+            "comparisons and conversions; int16 and int32 tiles + - * min max",
+        )
+
+
+def negated(number: Expr) -> Expr:
+    if isinstance(number, Const) and number.name is None:
+        return replace(number, value=-number.value)
+    if number.dtype.name in ("float16", "bfloat16"):
+        inner = Unary(dtype=FLOAT32, op="-", a=Cast(dtype=FLOAT32, a=number))
+        return Cast(dtype=number.dtype, a=inner)
+    return Unary(dtype=number.dtype, op="-", a=number)
+
+
+def _power_of_two(number: Expr) -> bool:
+    if not isinstance(number, Const) or number.name or not number.value:
+        return False
+    return math.frexp(abs(float(number.value)))[0] == 0.5
+
+
+def _widened(expr: Binary | Unary | Call, wide: DType) -> Expr:
+    """The operation in a wider type, its operands converted."""
+    if isinstance(expr, Binary):
+        a, b = Cast(dtype=wide, a=expr.a), Cast(dtype=wide, a=expr.b)
+        return replace(expr, dtype=wide, a=a, b=b)
+    if isinstance(expr, Unary):
+        return replace(expr, dtype=wide, a=Cast(dtype=wide, a=expr.a))
+    return replace(expr, dtype=wide, args=tuple(Cast(dtype=wide, a=part) for part in expr.args))
+
+
+def _widened_select(expr: Select, wide: DType) -> Select:
+    a, b = Cast(dtype=wide, a=expr.a), Cast(dtype=wide, a=expr.b)
+    return replace(expr, dtype=wide, a=a, b=b)
+
+
+def _composed(expr: Call) -> Expr:
+    """sigmoid(x) = 1 / (1 + exp(-x)); tanh(x) = 2 sigmoid(2x) - 1."""
+    dtype, x = expr.dtype, expr.args[0]
+
+    def number(value: float) -> Const:
+        return Const(dtype=dtype, value=value)
+
+    def binary(op: str, a: Expr, b: Expr) -> Binary:
+        return Binary(dtype=dtype, op=op, a=a, b=b, span=expr.span)  # type: ignore[arg-type]
+
+    if expr.function == "tanh":
+        inner = Call(dtype=dtype, function="sigmoid", args=(binary("*", x, number(2)),))
+        return binary("-", binary("*", inner, number(2)), number(1))
+    power = Call(dtype=dtype, function="exp", args=(binary("*", x, number(-1)),))
+    return binary("/", number(1), binary("+", power, number(1)))
+

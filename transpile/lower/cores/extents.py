@@ -1,0 +1,264 @@
+"""Finds which dimensions of the tiles may stop at the edge of the tensors.
+
+reads   tile IR with staged globals        writes  `Edges`: clips by (start, bound), live dimensions
+why     a hand-written kernel computes `rows` rows in the last tile, not block_M. That is right where
+        nothing mixes the elements of the dimension: no reduction over it, no single element read.
+        Everywhere else a load fills what lies outside with zeros, as the language says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tile2c.transpile.ir import forms, walk
+from tile2c.transpile.ir.expr import Const, Expr, Load, Var
+from tile2c.transpile.ir.forms import Region, Stmt
+from tile2c.transpile.lower.cores.layouts import Layout
+from tile2c.transpile.lower.facts import Facts
+
+Key = tuple[str, str, int]  # ("tile", buffer, dimension) or ("loop", variable, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """`extent` elements from `start` of a dimension of `bound` elements may pass its end."""
+
+    start: Expr
+    extent: Expr
+    bound: Expr
+
+
+@dataclass(slots=True)
+class _Class:
+    """Dimensions that statements tie together."""
+
+    clips: list[Clip | None] = field(default_factory=list)  # None: a copy that always fits
+    fixed: bool = False
+    loops: list[tuple[str, ...]] = field(default_factory=list)  # loops around each statement
+
+
+@dataclass(slots=True)
+class Edges:
+    """The clip at which a dimension stops, for the dimensions that stop."""
+
+    parents: dict[Key, Key] = field(default_factory=dict)
+    live: dict[Key, Clip] = field(default_factory=dict)  # by root
+
+    def of(self, key: Key) -> Clip | None:
+        return self.live.get(self.root(key))
+
+    def root(self, key: Key) -> Key:
+        while (parent := self.parents.setdefault(key, key)) != key:
+            key = parent
+        return key
+
+
+def clip_of(start: Expr, extent: Expr, bound: Expr, facts: Facts) -> Clip | None:
+    """The clip of one dimension of a region of a global tensor, None where it always fits."""
+    from tile2c.transpile.lower.cores.layouts import plus
+
+    room = forms_difference(bound, plus(start, extent))
+    return None if facts.non_negative(room) else Clip(start, extent, bound)
+
+
+def forms_difference(a: Expr, b: Expr) -> Expr:
+    from tile2c.transpile.ir.expr import Binary
+
+    return Binary(dtype=a.dtype, op="-", a=a, b=b)
+
+
+def find_edges(
+    body: tuple[Stmt, ...], layouts: dict[str, Layout], facts: Facts, block_vars: frozenset[str]
+) -> Edges:
+    """Ties dimensions together and keeps the classes whose every copy stops at the same place.
+
+    `block_vars` are names that mean the same in the whole body: block indices, sizes, parameters.
+    """
+    finder = _Finder(layouts, facts, block_vars)
+    finder.walk(body, ())
+    return finder.edges()
+
+
+class _Finder:
+    def __init__(
+        self, layouts: dict[str, Layout], facts: Facts, block_vars: frozenset[str]
+    ) -> None:
+        self.layouts = layouts
+        self.facts = facts
+        self.block_vars = block_vars
+        self.found = Edges()
+        self.classes: dict[Key, _Class] = {}
+        self.parallel: set[str] = set()
+        self.scope: tuple[str, ...] = ()
+
+    # ---- union-find
+
+    def get(self, key: Key) -> _Class:
+        return self.classes.setdefault(self.found.root(key), _Class())
+
+    def unite(self, a: Key, b: Key) -> None:
+        first, second = self.found.root(a), self.found.root(b)
+        if first == second:
+            self.get(a)
+            return
+        kept, gone = self.get(a), self.get(b)
+        kept.clips += gone.clips
+        kept.fixed |= gone.fixed
+        kept.loops += gone.loops
+        self.found.parents[second] = first
+        del self.classes[second]
+
+    def fix(self, key: Key) -> None:
+        self.get(key).fixed = True
+
+    def tile(self, name: str, dim: int) -> Key:
+        key = ("tile", name, dim)
+        layout = self.layouts[name]
+        if not layout.kept or dim != layout.kept[0]:
+            self.fix(key)  # only the outermost dimension of a tile can be cut without gaps
+        self.get(key).loops.append(self.scope)
+        return key
+
+    # ---- statements
+
+    def walk(self, body: tuple[Stmt, ...], scope: tuple[str, ...]) -> None:
+        for stmt in body:
+            self.scope = scope
+            self.statement(stmt)
+            inner = scope
+            if isinstance(stmt, forms.For | forms.Pipelined):
+                inner = (*scope, stmt.var.name)
+            if isinstance(stmt, forms.Parallel):
+                continue
+            for part in walk.bodies(stmt):
+                self.walk(part, inner)
+
+    def statement(self, stmt: Stmt) -> None:
+        if isinstance(stmt, forms.Copy):
+            self.copy(stmt)
+        elif isinstance(stmt, forms.Reduce):
+            self.reduce(stmt)
+        elif isinstance(stmt, forms.Fill):
+            self.partial(stmt.dst)
+        elif isinstance(stmt, forms.Parallel):
+            self.loop(stmt)
+            return
+        for expr in walk.expressions(stmt):
+            for load in walk.loads(expr):
+                self.element(load.buffer.name, load.index)
+        if isinstance(stmt, forms.Store):
+            self.element(stmt.buffer.name, stmt.index)
+
+    def element(self, name: str, index: tuple[Expr, ...]) -> None:
+        """A single element: every dimension of its tile keeps its whole extent."""
+        if name in self.layouts:
+            for dim in range(len(index)):
+                self.fix(self.tile(name, dim))
+
+    def partial(self, region: Region) -> None:
+        """A region that is not the whole dimension keeps it whole."""
+        if region.buffer.name not in self.layouts:
+            return
+        for dim, (part, extent) in enumerate(
+            zip(region.ranges, region.buffer.shape, strict=True)
+        ):
+            key = self.tile(region.buffer.name, dim)
+            if part.extent != extent or not _zero(part.start):
+                self.fix(key)
+
+    def copy(self, stmt: forms.Copy) -> None:
+        self.partial(stmt.src)
+        self.partial(stmt.dst)
+        for mine, other in zip(long_dims(stmt.src), long_dims(stmt.dst), strict=True):
+            pair = ((stmt.src, mine), (stmt.dst, other))
+            tiles = [
+                self.tile(region.buffer.name, dim)
+                for region, dim in pair
+                if region.buffer.name in self.layouts
+            ]
+            if len(tiles) == 2:
+                self.unite(*tiles)
+                continue
+            for region, dim in pair:
+                if region.buffer.name in self.layouts:
+                    continue
+                part = region.ranges[dim]
+                bound = region.buffer.shape[dim]
+                self.get(tiles[0]).clips.append(
+                    clip_of(part.start, part.extent, bound, self.facts)
+                )
+
+    def reduce(self, stmt: forms.Reduce) -> None:
+        self.partial(stmt.src)
+        self.partial(stmt.dst)
+        src = [dim for dim, part in enumerate(stmt.src.ranges) if not part.point]
+        dst = [dim for dim, part in enumerate(stmt.dst.ranges) if not part.point]
+        self.fix(self.tile(stmt.src.buffer.name, src[stmt.dim]))
+        kept = [dim for place, dim in enumerate(src) if place != stmt.dim]
+        if len(dst) == len(src):
+            dst = [dim for place, dim in enumerate(dst) if place != stmt.dim]
+        for mine, other in zip(kept, dst, strict=False):
+            self.unite(
+                self.tile(stmt.src.buffer.name, mine), self.tile(stmt.dst.buffer.name, other)
+            )
+
+    def loop(self, stmt: forms.Parallel) -> None:
+        variables = {var.name: extent for var, extent in zip(stmt.loop_vars, stmt.extents, strict=True)}
+        for name in variables:
+            self.get(("loop", name, 0)).loops.append(self.scope)
+        for inner in walk.statements(stmt.body):
+            accesses = [
+                (load.buffer.name, load.index)
+                for expr in walk.expressions(inner)
+                for load in walk.loads(expr)
+            ]
+            if isinstance(inner, forms.Store):
+                accesses.append((inner.buffer.name, inner.index))
+            for name, index in accesses:
+                if name in self.layouts:
+                    self.access(name, index, variables)
+
+    def access(self, name: str, index: tuple[Expr, ...], variables: dict[str, Expr]) -> None:
+        for dim, part in enumerate(index):
+            key = self.tile(name, dim)
+            if isinstance(part, Var) and part.name in variables:
+                self.unite(("loop", part.name, 0), key)
+                extent = self.layouts[name].buffer.shape[dim]
+                if variables[part.name] != extent:
+                    self.fix(key)
+                continue
+            if self.layouts[name].buffer.shape[dim] != Const(dtype=part.dtype, value=1):
+                self.fix(key)
+            for var in walk.variables(part):
+                if var.name in variables:
+                    self.fix(("loop", var.name, 0))
+
+    # ---- the answer
+
+    def edges(self) -> Edges:
+        for root, found in self.classes.items():
+            if found.fixed or not found.clips:
+                continue
+            first = found.clips[0]
+            if first is None or any(clip != first for clip in found.clips):
+                continue
+            names = {var.name for var in walk.variables(first.start)}
+            if any(isinstance(part, Load) for part in walk.parts(first.start)):
+                continue
+            needed = names - self.block_vars
+            if all(needed <= set(loops) for loops in found.loops):
+                self.found.live[root] = first
+        return self.found
+
+
+def long_dims(region: Region) -> list[int]:
+    """Dimensions of a region that are longer than 1, as two sides of a copy are matched."""
+    return [
+        dim
+        for dim, part in enumerate(region.ranges)
+        if not part.point and not (isinstance(part.extent, Const) and part.extent.value == 1)
+    ]
+
+
+def _zero(expr: Expr) -> bool:
+    return isinstance(expr, Const) and expr.value == 0

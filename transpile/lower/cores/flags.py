@@ -1,0 +1,214 @@
+"""Orders the units where a tile passes from one to another outside of a queue.
+
+reads   steps with queue steps        writes  steps with `Order` and `Barrier` steps, each with its reason
+Walks the steps as the core runs them and keeps, for each tile and each pair of units, the accesses that
+the second unit does not know to be done. An access that conflicts with one of them gets an `Order` in
+front, which settles everything the first unit was given before. Loops are walked until nothing changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from tile2c.transpile.ir.expr import Expr, Var
+from tile2c.transpile.lower.cores.plan import (
+    Barrier,
+    Branch,
+    CopyIn,
+    CopyOut,
+    Loop,
+    Order,
+    QueueStep,
+    ReadElement,
+    Step,
+    Tile,
+    Unit,
+    VectorCall,
+    WhileLoop,
+    WriteElement,
+    bodies,
+)
+
+Mode = Literal["read", "write"]
+Pending = tuple[str, Unit, Mode, Unit]  # memory, who did what, and who does not know it is done
+_UNITS: tuple[Unit, ...] = ("MTE2", "V", "MTE3", "S")
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    memory: str
+    unit: Unit
+    mode: Mode
+
+
+def place_flags(
+    setup: tuple[Step, ...], body: tuple[Step, ...], tiles: dict[str, Tile]
+) -> tuple[Step, ...]:
+    """The body of the block loop with its flags; it runs once a block, one after the other."""
+    walker = _Walker(tiles, _rewritten(body, frozenset()))
+    _, state = walker.steps(setup, frozenset())
+    while True:
+        steps, after = walker.steps(body, state)
+        merged = state | after
+        if merged == state:
+            return steps
+        state = merged
+
+
+class _Walker:
+    def __init__(self, tiles: dict[str, Tile], rewritten: set[str]) -> None:
+        self.tiles = tiles
+        self.rewritten = rewritten  # tensors of which a block may write an element twice
+
+    def steps(
+        self, body: tuple[Step, ...], state: frozenset[Pending]
+    ) -> tuple[tuple[Step, ...], frozenset[Pending]]:
+        new: list[Step] = []
+        for step in body:
+            added, step, state = self.step(step, state)
+            if added and step.comments:  # the author's statement stands above its flags
+                added = (replace(added[0], comments=step.comments), *added[1:])
+                step = replace(step, comments=())
+            new += (*added, step)
+        return tuple(new), state
+
+    def step(
+        self, step: Step, state: frozenset[Pending]
+    ) -> tuple[tuple[Step, ...], Step, frozenset[Pending]]:
+        if isinstance(step, Loop | WhileLoop):
+            return self.loop(step, state)
+        if isinstance(step, Branch):
+            then, first = self.steps(step.then, state)
+            orelse, second = self.steps(step.orelse, state)
+            return (), replace(step, then=then, orelse=orelse), first | second
+        if isinstance(step, QueueStep):
+            return (), step, self.passed(step, state)
+        if isinstance(step, Order):
+            pair = (step.before, step.after)
+            return (), step, frozenset(i for i in state if (i[1], i[3]) != pair)
+        added: list[Step] = []
+        for use in _uses(step):
+            state = self.use(use, state, added)
+        for use in _uses(step):
+            state = state | _left(use)
+        return tuple(added), step, state
+
+    def loop(
+        self, step: Loop | WhileLoop, state: frozenset[Pending]
+    ) -> tuple[tuple[Step, ...], Step, frozenset[Pending]]:
+        while True:
+            body, after = self.steps(step.body, state)
+            if isinstance(step, Loop) and step.independent:
+                return (), replace(step, body=body), state | after
+            if after <= state:
+                return (), replace(step, body=body), state
+            state = state | after
+
+    def use(
+        self, use: _Use, state: frozenset[Pending], added: list[Step]
+    ) -> frozenset[Pending]:
+        for before in _UNITS:
+            if before == use.unit and not self.repeats(use.memory):
+                continue  # stores of one statement to different elements
+            modes = {
+                item[2]
+                for item in state
+                if item[0] == use.memory and item[1] == before and item[3] == use.unit
+            }
+            if use.mode == "read":
+                modes -= {"read"}
+            if not modes:
+                continue
+            why = self.reason(use, "write" in modes)
+            if before == use.unit:
+                added.append(Barrier(unit=before, remark=why))
+            else:
+                added.append(Order(before=before, after=use.unit, remark=why))
+            state = frozenset(
+                item for item in state if (item[1], item[3]) != (before, use.unit)
+            )
+        return state
+
+    def repeats(self, memory: str) -> bool:
+        """Whether a unit may meet its own writes to this memory again."""
+        return memory in self.tiles or memory in self.rewritten
+
+    def reason(self, use: _Use, written: bool) -> str:
+        name = use.memory
+        if use.mode == "read":
+            return f"{name} is complete"
+        return f"{name} is complete before it changes" if written else f"{name} has been read"
+
+    def passed(self, step: QueueStep, state: frozenset[Pending]) -> frozenset[Pending]:
+        """What a queue settles: the hand-over on dequeue, the way back on free (and allocate)."""
+        place = self.tiles[step.tile].place
+        pair: tuple[Unit, Unit] = ("MTE2", "V") if place == "in" else ("V", "MTE3")
+        if step.action == "free":
+            pair = (pair[1], pair[0])
+        elif step.action == "allocate" and place == "out":
+            pair = ("V", "V")  # MTE3 has waited for V, and V now waits for MTE3
+        elif step.action != "dequeue":
+            return state
+        return frozenset(
+            item for item in state if (item[0], item[1], item[3]) != (step.tile, *pair)
+        )
+
+
+def _uses(step: Step) -> list[_Use]:
+    if isinstance(step, VectorCall):
+        reads = [_Use(name, "V", "read") for name in dict.fromkeys(step.sources)]
+        return [*reads, _Use(step.dst.tile, "V", "write")]
+    if isinstance(step, CopyIn):
+        return [_Use(step.tensor, "MTE2", "read"), _Use(step.dst.tile, "MTE2", "write")]
+    if isinstance(step, CopyOut):
+        return [_Use(step.src.tile, "MTE3", "read"), _Use(step.tensor, "MTE3", "write")]
+    if isinstance(step, ReadElement):
+        return [_Use(step.src.tile, "S", "read")]
+    if isinstance(step, WriteElement):
+        return [_Use(step.dst.tile, "S", "write")]
+    return []
+
+
+def _rewritten(body: tuple[Step, ...], loops: frozenset[str]) -> set[str]:
+    """Tensors stored to at two places, or in a loop whose variable does not move the place."""
+    seen: set[str] = set()
+    twice: set[str] = set()
+
+    def visit(steps: tuple[Step, ...], around: frozenset[str]) -> None:
+        for step in steps:
+            inner = around
+            if isinstance(step, Loop):
+                inner = around | {step.var.name}
+            if isinstance(step, CopyOut):
+                moving = {var.name for var in variables(step.offset)}
+                if step.tensor in seen or not around <= moving:
+                    twice.add(step.tensor)
+                seen.add(step.tensor)
+            for part in bodies(step):
+                visit(part, inner)
+
+    visit(body, loops)
+    return twice
+
+
+def variables(expr: Expr) -> list[Var]:
+    """Variables of an expression of the plan."""
+    if isinstance(expr, Var):
+        return [expr]
+    found: list[Var] = []
+    for item in fields(expr):
+        value = getattr(expr, item.name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Expr):
+                found += variables(part)
+    return found
+
+
+def _left(use: _Use) -> frozenset[Pending]:
+    """What other units, and the unit itself, do not know after this access. S is in order."""
+    return frozenset(
+        (use.memory, use.unit, use.mode, other)
+        for other in _UNITS
+        if other != use.unit or use.unit != "S"
+    )

@@ -1,0 +1,278 @@
+"""Choices by condition: a comparison writes one bit for each element, a select reads them.
+
+Conditions on loop variables compare 0, 1, 2, ... with a number that the scalar unit computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tile2c.transpile.diagnostics import failure
+from tile2c.transpile.ir import walk
+from tile2c.transpile.ir.dtypes import BOOL, DTYPES, FLOAT32, INT32
+from tile2c.transpile.ir.expr import (
+    Binary,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Logical,
+    Select,
+    Unary,
+    Var,
+    const,
+)
+from tile2c.transpile.lower.cores.calls import Calls
+from tile2c.transpile.lower.cores.plan import Branch, Step, TileRef, VectorCall, Word
+from tile2c.transpile.lower.cores.values import Kind, Value, join
+from tile2c.transpile.lower.facts import linear
+
+if TYPE_CHECKING:
+    from tile2c.transpile.lower.cores.expressions import Vectors
+
+_MODES = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE", "==": "EQ", "!=": "NE"}
+_MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_BITS = DTYPES["uint8"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A comparison ready to run: `value op other`."""
+
+    op: str
+    value: Value
+    other: Value
+
+
+class Masks:
+    """Lowers `a if condition else b` for the expressions of one parallel loop."""
+
+    def __init__(self, vectors: Vectors) -> None:
+        self.v = vectors
+
+    def select(self, expr: Select, want: Value | None) -> Value:
+        a, b = self.v.evaluate(expr.a), self.v.evaluate(expr.b)
+        out = self.pick(expr.condition, a, b, want, last=True)
+        self.v.free(a, b, kept=out)
+        return out
+
+    def pick(
+        self, condition: Expr, a: Value, b: Value, want: Value | None, *, last: bool
+    ) -> Value:
+        """a where the condition holds, else b. Unless `last`, both are still needed afterwards."""
+        if isinstance(condition, Unary) and condition.op == "not":
+            return self.pick(condition.a, b, a, want, last=last)
+        if isinstance(condition, Logical) or (
+            isinstance(condition, Binary) and condition.op in ("&", "|")
+        ):
+            either = condition.op in ("or", "|")
+            inner = self.pick(condition.b, a, b, None, last=False)
+            sides = (a, inner) if either else (inner, b)
+            out = self.pick(condition.a, *sides, want, last=last)
+            self.v.free(inner, kept=out)
+            return out
+        if not self.v.varies(condition):
+            return self.branch(condition, a, b, want, last)
+        if not isinstance(condition, Compare):
+            raise failure(
+                "T2C542",
+                "this condition is no comparison, which is what the vector unit can test",
+                condition.span,
+                help="compare with a number: T.if_then_else(x[i, j] != 0, ...)",
+            )
+        return self.masked(self.test(condition), a, b, want, last)
+
+    # ---- one condition for all elements
+
+    def branch(
+        self, condition: Expr, a: Value, b: Value, want: Value | None, last: bool
+    ) -> Value:
+        lowered = self.v.scalars.lower(condition, self.v.facts, self.v.calls.emit)
+        kind = join(a.kind, b.kind)
+        kind = "one" if kind == "scalar" else kind
+        out = self.out(kind, a, b, want, last)
+        sides = []
+        for value in (a, b):
+            steps: list[Step] = []
+            outer = self.v.calls
+            self.v.calls = Calls(self.v.tiles, outer.shape, steps.append)
+            self.v.settle(replace(value, scratch=False, inside=False), out, None)
+            self.v.calls = outer
+            sides.append(tuple(steps))
+        if sides[0] or sides[1]:
+            then, orelse = sides
+            if not then:
+                lowered, then, orelse = Unary(dtype=BOOL, op="not", a=lowered), orelse, ()
+            self.v.calls.emit(Branch(condition=lowered, then=then, orelse=orelse))
+        return out
+
+    # ---- comparisons
+
+    def test(self, condition: Compare) -> _Test:
+        if condition.a.dtype.is_integer:
+            return self.index_test(condition)
+        wide = self.v.tiles.target.widen.get(condition.a.dtype.name)
+        a, b = condition.a, condition.b
+        if wide is not None:
+            a, b = Cast(dtype=DTYPES[wide], a=a), Cast(dtype=DTYPES[wide], a=b)
+        left, right = self.v.evaluate(a), self.v.evaluate(b)
+        if left.kind == "scalar":
+            return _Test(_MIRROR[condition.op], right, left)
+        return _Test(condition.op, left, right)
+
+    def index_test(self, condition: Compare) -> _Test:
+        """A comparison of indices: the loop variables on one side, the rest on the other."""
+        if any(load.buffer.name in self.v.layouts for load in walk.loads(condition)):
+            raise failure(
+                "T2C543",
+                "the vector unit compares float16 and float32 elements only",
+                condition.span,
+                help="convert first: T.cast(x[i, j], 'float32'), exact up to 2**24",
+            )
+        difference = Binary(dtype=INT32, op="-", a=condition.a, b=condition.b)
+        form = linear(difference)
+        own = {var: c for var, c in form.terms if isinstance(var, Var) and self.v.is_loop(var)}
+        rest: Expr = const(-form.constant)
+        for atom, factor in form.terms:
+            if atom in own:
+                continue
+            if any(self.v.is_loop(var) for var in walk.variables(atom)):
+                raise failure(
+                    "T2C544",
+                    "this condition is not linear in the loop variables",
+                    condition.span,
+                    help="compare sums of loop variables, sizes and constants",
+                )
+            rest = _minus(rest, atom, factor)
+        op = condition.op
+        if all(factor < 0 for factor in own.values()):
+            own = {var: -factor for var, factor in own.items()}
+            op = _MIRROR[op]  # type: ignore[assignment]
+            rest = _negative(rest)
+        value = self._combination(own)
+        number = self.v.scalars.lower(rest, self.v.facts, self.v.calls.emit)
+        other = Cast(dtype=FLOAT32, a=number)
+        limit: Expr = other
+        if isinstance(number, Const):
+            limit = Const(dtype=FLOAT32, value=float(number.value))
+        return _Test(op, value, Value(kind="scalar", dtype=FLOAT32, expr=limit))
+
+    def _combination(self, own: dict[Var, int]) -> Value:
+        """The sum of loop variables times factors, in float32: exact for indices in a tile."""
+        total: Value | None = None
+        for var, factor in own.items():
+            value = self.v.index_values(var, FLOAT32)
+            if factor not in (1, -1) or (total is None and factor < 0):
+                value = self.v.scaled(value, float(factor), None)
+                factor = 1
+            if total is None:
+                total = value
+            else:
+                function = "Add" if factor > 0 else "Sub"
+                total = self.v.two(function, FLOAT32, total, value, None)
+        assert total is not None
+        return total
+
+    # ---- selects
+
+    def masked(
+        self, test: _Test, a: Value, b: Value, want: Value | None, last: bool
+    ) -> Value:
+        whole = join(test.value.kind, test.other.kind)
+        kind = join(whole, a.kind, b.kind)
+        by_rows = whole == "row" and kind == "tile"
+        mask = self.compare(test, "row" if by_rows else kind)
+        sources = []
+        for number, value in enumerate((a, b)):
+            fits = value.kind == kind or (by_rows and value.kind == "row")
+            if (fits and self._dense(value)) or (value.kind == "scalar" and number):
+                sources.append(value)
+            else:
+                sources.append(self._settled(value, kind))
+        made = tuple(
+            value for value, given in zip(sources, (a, b), strict=True) if value is not given
+        )
+        out = self.out(kind, a, b, want, last)
+        scalar = sources[1].kind == "scalar"
+        word = "VSEL_TENSOR_SCALAR_MODE" if scalar else "VSEL_TENSOR_TENSOR_MODE"
+        how = Word(text=f"SELMODE::{word}")
+        self.v.calls.elementwise("Select", out, (mask, *sources), how)
+        self.v.tiles.give_back(mask.at.tile)
+        self.v.free(*made, kept=out)
+        return out
+
+    def compare(self, test: _Test, kind: Kind) -> Value:
+        """The bits of a comparison, over whole repeats as the unit demands."""
+        tiles = self.v.tiles
+        left = test.value
+        right = test.other
+        if left.kind != kind or not self._dense(left):
+            left = self._settled(left, kind)
+        if right.kind != "scalar" and (right.kind != kind or not self._dense(right)):
+            right = self._settled(right, kind)
+        lanes = tiles.repeat(left.dtype)
+        count = -(-self.v.calls.shape.most(kind) // lanes) * lanes
+        name = tiles.borrow("mask", _BITS, count // 8)
+        mask = Value(
+            kind=kind, dtype=_BITS, ref=TileRef(tile=name), pitch=self.v.calls.shape.pitch
+        )
+        operands: list[TileRef | Expr] = []
+        for value in (left, right):
+            if value.kind == "scalar":
+                operands.append(value.number)
+            else:
+                operands.append(value.at)
+                tiles.whole_repeats.add(value.at.tile)
+        function = "CompareScalar" if right.kind == "scalar" else "Compare"
+        self.v.consume(left, right)
+        self.v.calls.emit(
+            VectorCall(
+                function=function,
+                dst=mask.at,
+                arguments=(*operands, Word(text=f"CMPMODE::{_MODES[test.op]}"), const(count)),
+            )
+        )
+        self.v.free(left, right)
+        return mask
+
+    def out(self, kind: Kind, a: Value, b: Value, want: Value | None, last: bool) -> Value:
+        if last:
+            found = self.v.result(kind, a.dtype, want, a, b)
+            if kind != "tile" or self._dense(found):
+                return found
+        return self.v.scratch(kind, a.dtype)
+
+    def _dense(self, value: Value) -> bool:
+        if value.ref is not None and value.ref.offset is not None:
+            return False
+        return value.kind != "tile" or value.pitch == self.v.calls.shape.pitch
+
+    def _settled(self, value: Value, kind: Kind) -> Value:
+        """The value in a scratch tile of that shape."""
+        out = self.v.scratch(kind, value.dtype)
+        self.v.settle(value, out, None)
+        return out
+
+
+def _minus(total: Expr, atom: Expr, factor: int) -> Expr:
+    """total - factor * atom."""
+    if isinstance(total, Const) and total.value == 0 and factor < 0:
+        return atom if factor == -1 else Binary(dtype=INT32, op="*", a=atom, b=const(-factor))
+    op = "-" if factor > 0 else "+"
+    size = abs(factor)
+    term = atom if size == 1 else Binary(dtype=INT32, op="*", a=atom, b=const(size))
+    if op == "+" and isinstance(total, Const) and total.value == 0:
+        return term
+    return Binary(dtype=INT32, op=op, a=total, b=term)
+
+
+def _negative(expr: Expr) -> Expr:
+    if isinstance(expr, Const):
+        return const(-int(expr.value))
+    if isinstance(expr, Binary) and expr.op == "-":
+        if isinstance(expr.a, Const) and expr.a.value == 0:
+            return expr.b
+        return replace(expr, a=expr.b, b=expr.a)
+    return Unary(dtype=expr.dtype, op="-", a=expr)
+

@@ -1,0 +1,28 @@
+"""Names of the generated text: the author's first, then words of the field."""
+
+from __future__ import annotations
+
+# What follows a name that is taken, in this order: words, so that one edit renames nothing else.
+_ENDINGS = ("", "_too", "_again", "_more", "_next", "_other", "_further", "_extra", "_last")
+
+
+class Names:
+    """The names in use in one kernel."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self.taken = taken
+
+    def fresh(self, *wanted: str) -> str:
+        """The first of `wanted` that is free, else the last of them with an ending."""
+        for name in wanted:
+            if name not in self.taken:
+                self.taken.add(name)
+                return name
+        base = wanted[-1]
+        for first in _ENDINGS:
+            for second in _ENDINGS:
+                name = f"{base}{first}{second}"
+                if name not in self.taken:
+                    self.taken.add(name)
+                    return name
+        raise AssertionError(f"no free name like {base}")

@@ -1,0 +1,270 @@
+"""The plan of a kernel for machines without threads: tiles in local memory and steps of its units.
+
+A core runs one instruction stream. Four units take instructions from it and run on their own: MTE2
+(global to local memory), V (vector), MTE3 (local to global memory), S (scalars). Each keeps its own
+order; between units, order comes from queues and from `Order` steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tile2c.transpile.ir.dtypes import DType
+from tile2c.transpile.ir.expr import Const, Expr, Var
+
+Unit = Literal["MTE2", "V", "MTE3", "S"]
+Place = Literal["in", "out", "work"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A tile in local memory: `rows` rows of `columns` elements, `pitch` elements apart.
+
+    in: a queue filled by MTE2; out: a queue emptied by MTE3; work: one buffer for the whole kernel,
+    at `position`.
+    """
+
+    name: str
+    dtype: DType
+    rows: int
+    columns: int
+    pitch: int
+    bytes: int  # of one copy of it, rounded up to whole blocks
+    place: Place = "work"
+    position: str = "VECCALC"
+    depth: int = 1  # copies, for a queue
+    shape: str = ""  # as the author wrote it: [block_M, block_N]
+    purpose: str = ""  # of a tile that the author did not write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileRef:
+    """A tile from an element on."""
+
+    tile: str
+    offset: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """A word of the dialect: `CMPMODE::LT`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strides:
+    """Block strides, then repeat strides, in blocks: destination first, then the sources."""
+
+    values: tuple[int, ...]
+
+
+Argument = TileRef | Expr | Word | Strides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One statement of the kernel. `comments` stand above it, `remark` behind it."""
+
+    comments: tuple[str, ...] = ()
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorCall(Step):
+    """`function(dst, arguments...)` on V."""
+
+    function: str
+    dst: TileRef
+    arguments: tuple[Argument, ...]
+    prefills: str = ""  # the tile whose copy from global memory this prepares
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Tiles that it reads."""
+        return tuple(part.tile for part in self.arguments if isinstance(part, TileRef))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyIn(Step):
+    """MTE2: `rows` rows of `columns` elements from `tensor[offset]`, `pitch` elements apart."""
+
+    dst: TileRef
+    tensor: str
+    offset: Expr
+    rows: Expr
+    columns: Expr
+    pitch: Expr
+    tile_pitch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyOut(Step):
+    """MTE3: the other way."""
+
+    src: TileRef
+    tensor: str
+    offset: Expr
+    rows: Expr
+    columns: Expr
+    pitch: Expr
+    tile_pitch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStep(Step):
+    """allocate: take a free copy of the tile; enqueue, dequeue: hand it on; free: give it back."""
+
+    action: Literal["allocate", "enqueue", "dequeue", "free"]
+    tile: str
+    declare: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order(Step):
+    """What `after` does from here on waits for all that `before` has been given so far."""
+
+    before: Unit
+    after: Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barrier(Step):
+    """The same within one unit."""
+
+    unit: Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadElement(Step):
+    """S: `const T name = tile[index]`."""
+
+    name: str
+    dtype: DType
+    src: TileRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteElement(Step):
+    """S: `tile[index] = value`."""
+
+    dst: TileRef
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Local(Step):
+    """`const T name = value;`, or a variable."""
+
+    name: str
+    dtype: DType
+    value: Expr | None
+    const: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assign(Step):
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop(Step):
+    """`for (var = start; var < stop; var += step)`; counts down when `step` is negative.
+
+    Rounds of an `independent` loop touch different elements.
+    """
+
+    var: Var
+    start: Expr
+    stop: Expr
+    step: Expr
+    body: tuple[Step, ...]
+    independent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhileLoop(Step):
+    condition: Expr
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch(Step):
+    """`prefills` names the tile whose copy from global memory this prepares."""
+
+    condition: Expr
+    then: tuple[Step, ...]
+    orelse: tuple[Step, ...] = ()
+    prefills: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave(Step):
+    kind: Literal["break", "continue", "return"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorParam:
+    name: str
+    handle: str  # the GlobalTensor's name
+    dtype: DType
+    shape: tuple[Expr, ...]
+    role: Literal["in", "out", "inout"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarParam:
+    """A scalar of the author's, or a size found from the tensors' shapes."""
+
+    name: str
+    dtype: DType
+    kind: Literal["scalar", "size"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A decision with its reason, for `--emit plan`."""
+
+    name: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoresPlan:
+    """One kernel: `setup` runs once a core, `body` once for each block of the tile program."""
+
+    name: str
+    summary: str
+    comments: tuple[str, ...]  # above the function in the source
+    constants: tuple[Const, ...]
+    params: tuple[TensorParam | ScalarParam, ...]
+    blocks: Expr  # how many blocks the tile program has
+    persistent: bool  # a core takes block after block
+    grid: Expr  # cores to launch
+    block_locals: tuple[Local, ...]  # the author's block indices, from `tile`
+    launch_comments: tuple[str, ...]
+    tiles: tuple[Tile, ...]
+    setup: tuple[Step, ...]
+    body: tuple[Step, ...]
+    local_bytes: int  # of local memory in use
+    choices: tuple[Choice, ...] = ()
+    sizes_note: str = ""
+    sizes: tuple[str, ...] = field(default=())
+
+
+AnyStep = (
+    VectorCall | CopyIn | CopyOut | QueueStep | Order | Barrier | ReadElement | WriteElement | Local
+    | Assign | Loop | WhileLoop | Branch | Leave
+)  # fmt: skip
+
+
+def bodies(step: Step) -> tuple[tuple[Step, ...], ...]:
+    """The step lists directly inside a step."""
+    if isinstance(step, Loop | WhileLoop):
+        return (step.body,)
+    if isinstance(step, Branch):
+        return (step.then, step.orelse)
+    return ()

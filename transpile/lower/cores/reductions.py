@@ -1,0 +1,271 @@
+"""T.reduce_*: rows to single elements, or rows on top of each other.
+
+reads   `forms.Reduce`        writes  vector calls
+Over the last dimension: one call for rows that fit a repeat; for many short rows the repeats of each
+row are first combined lane by lane; for few long rows one call a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tile2c.transpile.diagnostics import failure
+from tile2c.transpile.ir import forms
+from tile2c.transpile.ir.dtypes import DTYPES, INT32, DType
+from tile2c.transpile.ir.expr import Const, Expr, Var, const
+from tile2c.transpile.lower.cores.calls import Calls, Shape, moved
+from tile2c.transpile.lower.cores.context import Context
+from tile2c.transpile.lower.cores.copies import convert, whole_shape
+from tile2c.transpile.lower.cores.layouts import times
+from tile2c.transpile.lower.cores.plan import Argument, Loop, Strides, TileRef, VectorCall, Word
+from tile2c.transpile.lower.cores.values import Kind, Value
+
+_WORDS = {"sum": "Sum", "abssum": "Sum", "max": "Max", "absmax": "Max", "min": "Min"}
+_COMBINE = {"Sum": "Add", "Max": "Max", "Min": "Min"}
+
+
+def lower_reduce(stmt: forms.Reduce, context: Context) -> None:
+    """One reduction, in the destination's element type."""
+    source = context.layouts[stmt.src.buffer.name]
+    target = context.layouts[stmt.dst.buffer.name]
+    shape, src = whole_shape(stmt.src, source, context)
+    _, dst = whole_shape(stmt.dst, target, context)
+    calls = Calls(context.tiles, shape, context.emit)
+    dims = [dim for dim, part in enumerate(stmt.src.ranges) if not part.point]
+    over = dims[stmt.dim]
+    kept = [dim for dim in source.kept if dim in dims]
+    reduction = _Reduction(stmt, context, calls, _WORDS[stmt.op])
+    if over not in kept:  # a dimension of extent 1: nothing to combine
+        reduction.single(dst, src)
+    elif over == kept[-1]:
+        reduction.rows(dst, src)
+    elif over == kept[0]:
+        reduction.columns(dst, src, source.weight(over), int(source.extents[0]))
+    else:
+        raise failure(
+            "T2C549",
+            f"a reduction over the middle dimension of {source.buffer.name} is not lowered",
+            stmt.span,
+            help="reduce over the first or the last dimension",
+        )
+
+
+class _Reduction:
+    def __init__(self, stmt: forms.Reduce, context: Context, calls: Calls, word: str) -> None:
+        self.stmt = stmt
+        self.context = context
+        self.calls = calls
+        self.word = word  # Sum, Max, Min
+        self.borrowed: list[str] = []
+
+    # ---- what all have in common
+
+    def borrow(self, kind: str, dtype: DType, elements: int) -> TileRef:
+        name = self.context.tiles.borrow(kind, dtype, elements)
+        self.borrowed.append(name)
+        return TileRef(tile=name)
+
+    def operand(self, dst: Value, src: Value) -> tuple[Value, DType]:
+        """The source in the type to combine in, made positive for the abs kinds."""
+        dtype = dst.dtype
+        wide = self.context.target.widen.get(dtype.name)
+        dtype = DTYPES[wide] if wide else dtype
+        if src.dtype != dtype:
+            given = src
+            src = self._like(src, dtype)
+            convert(src, given, self.calls, self.context, self.stmt)
+        if self.stmt.op in ("abssum", "absmax"):
+            given = src
+            if src.at.tile not in self.borrowed:
+                src = self._like(src, dtype)
+            self.calls.elementwise("Abs", src, (given,))
+        return src, dtype
+
+    def _like(self, value: Value, dtype: DType) -> Value:
+        kind = value.kind
+        ref = self.borrow(kind, dtype, self.calls.shape.most(kind))
+        return Value(kind=kind, dtype=dtype, ref=ref, pitch=self.calls.shape.pitch)
+
+    def into(self, dst: Value, result: Value, count: Expr) -> None:
+        """dst = result, or dst combined with it; both are `count` elements in a row."""
+        function = _COMBINE[self.word]
+        if result.dtype != dst.dtype:
+            self._wide_into(dst, result, count)
+        elif not self.stmt.clear:
+            arguments: tuple[Argument, ...] = (dst.at, result.at, count)
+            self.context.emit(VectorCall(function=function, dst=dst.at, arguments=arguments))
+        elif result.ref != dst.ref:
+            one = Const(dtype=dst.dtype, value=1)
+            self.context.emit(
+                VectorCall(function="Muls", dst=dst.at, arguments=(result.at, one, count))
+            )
+
+    def _wide_into(self, dst: Value, result: Value, count: Expr) -> None:
+        """Through the wider type for a destination without arithmetic."""
+        modes = self.context.target.conversions
+        if not self.stmt.clear:
+            old = self.borrow("row", result.dtype, self._most(dst))
+            up = modes[dst.dtype.name, result.dtype.name].modes[0]
+            self._cast(old, dst.at, up, count)
+            arguments: tuple[Argument, ...] = (result.at, old, count)
+            self.context.emit(
+                VectorCall(function=_COMBINE[self.word], dst=result.at, arguments=arguments)
+            )
+        self._cast(dst.at, result.at, modes[result.dtype.name, dst.dtype.name].modes[0], count)
+
+    def _cast(self, dst: TileRef, src: TileRef, how: str, count: Expr) -> None:
+        word = Word(text=f"RoundMode::{how}")
+        self.context.emit(VectorCall(function="Cast", dst=dst, arguments=(src, word, count)))
+
+    def _most(self, dst: Value) -> int:
+        return self.context.layouts[dst.at.tile].size
+
+    def done(self) -> None:
+        for name in self.borrowed:
+            self.context.tiles.give_back(name)
+
+    def identity(self, dtype: DType) -> Const:
+        infinity = float("inf")
+        value = {"Sum": 0.0, "Max": -infinity, "Min": infinity}[self.word]
+        return Const(dtype=dtype, value=value)
+
+    # ---- nothing to combine
+
+    def single(self, dst: Value, src: Value) -> None:
+        src, _ = self.operand(dst, src)
+        self.into(dst, src, self.calls.shape.count(src.kind))
+        self.done()
+
+    # ---- over the last dimension
+
+    def rows(self, dst: Value, src: Value) -> None:
+        src, dtype = self.operand(dst, src)
+        if not self.context.target.can(f"Reduce{self.word}", dtype.name):
+            raise failure(
+                "T2C550",
+                f"the vector unit does not reduce rows of {dtype}",
+                self.stmt.span,
+                help="reduce in float32, or over the first dimension",
+            )
+        shape = self.calls.shape
+        direct = self.stmt.clear and dst.dtype == dtype
+        ref = dst.at if direct else self.borrow("column", dtype, max(shape.most_rows, 1))
+        result = Value(kind="row", dtype=dtype, ref=ref)
+        repeat = self.context.tiles.repeat(dtype)
+        lanes = self.context.tiles.lanes(dtype)
+        many = 1 < shape.most_rows <= self.context.target.max_repeats
+        if many and shape.most_columns <= repeat:
+            self._fold(result.at, src.at, shape.most_columns, src.pitch // lanes)
+        elif many and self._wide_enough(src.pitch // lanes, repeat):
+            self._lane_by_lane(result.at, src, dtype, repeat)
+        else:
+            self._row_by_row(result.at, src, dtype, repeat)
+        self.into(dst, result, shape.rows)
+        self.done()
+
+    def _wide_enough(self, pitch: int, repeat: int) -> bool:
+        """Whether combining repeats takes fewer calls than one call a row."""
+        chunks = -(-self.calls.shape.most_columns // repeat)
+        return pitch <= self.context.target.max_stride and chunks < self.calls.shape.most_rows
+
+    def _fold(self, dst: TileRef, src: TileRef, mask: int, pitch: int) -> None:
+        """One element from each repeat."""
+        order = () if self.word == "Sum" else (Word(text="ReduceOrder::ORDER_ONLY_VALUE"),)
+        self.context.emit(
+            VectorCall(
+                function=f"WholeReduce{self.word}",
+                dst=dst,
+                arguments=(
+                    src, const(mask), self.calls.shape.rows, const(1), const(1), const(pitch),
+                    *order,
+                ),
+            )
+        )  # fmt: skip
+
+    def _lane_by_lane(self, dst: TileRef, src: Value, dtype: DType, repeat: int) -> None:
+        shape = self.calls.shape
+        partial = self.borrow("tile", dtype, shape.most_rows * repeat)
+        count = times(shape.rows, repeat)
+        self.context.emit(
+            VectorCall(function="Duplicate", dst=partial, arguments=(self.identity(dtype), count))
+        )
+        pitch = src.pitch // self.context.tiles.lanes(dtype)
+        far = Strides(values=(1, 1, 1, 8, 8, pitch))
+        full, rest = divmod(shape.most_columns, repeat)
+
+        def call(at: Expr, mask: int) -> VectorCall:
+            return VectorCall(
+                function=_COMBINE[self.word],
+                dst=partial,
+                arguments=(partial, moved(src.at, at), const(mask), shape.rows, far),
+            )
+
+        column = shape.column_var
+        self.context.emit(
+            Loop(
+                var=column,
+                start=const(0),
+                stop=const(full * repeat),
+                step=const(repeat),
+                body=(call(column, repeat),),
+            )
+        )
+        if rest:
+            self.context.emit(call(const(full * repeat), rest))
+        self._fold(dst, partial, repeat, 8)
+
+    def _row_by_row(self, dst: TileRef, src: Value, dtype: DType, repeat: int) -> None:
+        shape = self.calls.shape
+        work = self.borrow("row", dtype, -(-shape.most_columns // repeat))
+        row = shape.row_var
+        one = shape.most_rows == 1
+        self_dst = dst if one else moved(dst, row)
+        at = src.at if one else moved(src.at, times(row, src.pitch))
+        call = VectorCall(
+            function=f"Reduce{self.word}",
+            dst=self_dst,
+            arguments=(at, work, const(shape.most_columns)),
+        )
+        if one:
+            self.context.emit(call)
+        else:
+            self.context.emit(
+                Loop(var=row, start=const(0), stop=shape.rows, step=const(1), body=(call,))
+            )
+
+    # ---- over the first dimension
+
+    def columns(self, dst: Value, src: Value, step: int, rows: int) -> None:
+        """Row upon row; `step` elements lie between two of them."""
+        function = _COMBINE[self.word]
+        src, dtype = self.operand(dst, src)
+        if not self.context.target.can(function, dtype.name):
+            raise failure(
+                "T2C550",
+                f"the vector unit does not combine rows of {dtype}",
+                self.stmt.span,
+                help="reduce in float32",
+            )
+        width = step
+        direct = dst.dtype == dtype
+        result = dst.at if direct else self.borrow("row", dtype, width)
+        first = 0 if direct and not self.stmt.clear else 1
+        if first:
+            one = Const(dtype=dtype, value=1)
+            self.context.emit(
+                VectorCall(function="Muls", dst=result, arguments=(src.at, one, const(width)))
+            )
+        row = Var(dtype=INT32, name="row", kind="loop")
+        call = VectorCall(
+            function=function,
+            dst=result,
+            arguments=(result, moved(src.at, times(row, step)), const(width)),
+        )
+        self.context.emit(
+            Loop(var=row, start=const(first), stop=const(rows), step=const(1), body=(call,))
+        )
+        if not direct:
+            self._wide_into(dst, Value(kind="row", dtype=dtype, ref=result), const(width))
+        self.done()
+
+

@@ -1,0 +1,226 @@
+"""Scalar expressions as the scalar unit computes them: C operators, elements read into locals.
+
+reads   expressions of the tile IR      writes  expressions that print as C, and `ReadElement` steps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tile2c.transpile.diagnostics import Span, failure
+from tile2c.transpile.ir.dtypes import BOOL, DTYPES, FLOAT32, INT32, DType
+from tile2c.transpile.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Logical,
+    Select,
+    Unary,
+    Var,
+    const,
+)
+from tile2c.transpile.lower.cores.layouts import Layout, plus, times
+from tile2c.transpile.lower.cores.names import Names
+from tile2c.transpile.lower.cores.plan import ReadElement, Step, TileRef
+from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.lower.plan import CCall, Wide
+
+Emit = Callable[[Step], None]
+
+
+class Scalars:
+    """Lowers scalar expressions; reads of tiles go through `emit` first."""
+
+    def __init__(self, layouts: dict[str, Layout], names: Names, handles: dict[str, str]) -> None:
+        self.layouts = layouts
+        self.names = names
+        self.handles = handles  # tensor parameter -> its GlobalTensor
+
+    def lower(self, expr: Expr, facts: Facts, emit: Emit) -> Expr:
+        """The expression as C. Raises InputError for what the scalar unit cannot compute."""
+
+        def go(part: Expr) -> Expr:
+            return self.lower(part, facts, emit)
+
+        if isinstance(expr, Const | Var):
+            return expr
+        if isinstance(expr, Load):
+            return self._load(expr, facts, emit)
+        if isinstance(expr, Binary):
+            return self._binary(expr, go(expr.a), go(expr.b), facts)
+        if isinstance(expr, Unary):
+            return replace(expr, a=go(expr.a))
+        if isinstance(expr, Compare | Logical):
+            if isinstance(expr, Compare) and _is_half(expr.a.dtype):
+                return replace(expr, a=_float(go(expr.a)), b=_float(go(expr.b)))
+            return replace(expr, a=go(expr.a), b=go(expr.b))
+        if isinstance(expr, Select):
+            return replace(expr, condition=go(expr.condition), a=go(expr.a), b=go(expr.b))
+        if isinstance(expr, Cast):
+            return replace(expr, a=go(expr.a))
+        if isinstance(expr, Call) and expr.function == "abs":
+            inner = go(expr.args[0])
+            zero = Const(dtype=inner.dtype, value=0)
+            negative = Compare(dtype=BOOL, op="<", a=inner, b=zero)
+            minus = Unary(dtype=inner.dtype, op="-", a=inner)
+            return Select(dtype=inner.dtype, condition=negative, a=minus, b=inner)
+        what = expr.function if isinstance(expr, Call) else type(expr).__name__.lower()
+        raise failure(
+            "T2C534",
+            f"the scalar unit of a core has no {what}, and this value is a single number",
+            expr.span,
+            help="compute it in a fragment of one element, with T.Parallel(1)",
+        )
+
+    def _load(self, expr: Load, facts: Facts, emit: Emit) -> Expr:
+        buffer = expr.buffer
+        if not buffer.shape or buffer.scope == "variable":
+            return Var(dtype=buffer.dtype, name=buffer.name, kind="temporary")
+        index = tuple(self.lower(part, facts, emit) for part in expr.index)
+        if buffer.scope == "global":
+            return self._global(expr, index, facts)
+        layout = self.layouts[buffer.name]
+        name = self.names.fresh(f"{buffer.name}_value")
+        offset = layout.offset(index)
+        emit(ReadElement(name=name, dtype=buffer.dtype, src=TileRef(tile=buffer.name, offset=offset)))
+        return Var(dtype=buffer.dtype, name=name, kind="temporary")
+
+    def _global(self, expr: Load, index: tuple[Expr, ...], facts: Facts) -> Expr:
+        """An element of a tensor, 0 outside of it."""
+        buffer = expr.buffer
+        value: Expr = CCall(
+            dtype=buffer.dtype,
+            function=f"{self.handles[buffer.name]}.GetValue",
+            args=(self.global_offset(buffer.shape, buffer.strides, index),),
+        )
+        guard = outside_guard(expr.index, buffer.shape, facts)
+        if guard is None:
+            return value
+        condition = self.lower(guard, facts, _no_steps)
+        return Select(
+            dtype=buffer.dtype,
+            condition=condition,
+            a=value,
+            b=Const(dtype=buffer.dtype, value=0),
+        )
+
+    def global_offset(
+        self, shape: tuple[Expr, ...], strides: tuple[Expr, ...] | None, index: tuple[Expr, ...]
+    ) -> Expr:
+        """The flat offset in a tensor, in 64 bits where sizes are free; `index` is lowered."""
+        total: Expr | None = None
+        for dim, part in enumerate(index):
+            if strides is not None:
+                term = times(_wide(part), strides[dim])
+            elif total is None:
+                term = part
+            else:
+                total = times(_wide(total), shape[dim])
+                term = part
+            total = term if total is None else plus(total, term)
+        return total if total is not None else const(0)
+
+    def _binary(self, expr: Binary, a: Expr, b: Expr, facts: Facts) -> Expr:
+        if expr.op in ("min", "max"):
+            op = "<" if expr.op == "min" else ">"
+            left, right = (_float(a), _float(b)) if _is_half(a.dtype) else (a, b)
+            condition = Compare(dtype=BOOL, op=op, a=left, b=right)
+            return Select(dtype=expr.dtype, condition=condition, a=a, b=b)
+        if _is_half(expr.dtype):  # the scalar unit computes in float
+            inner = Binary(dtype=FLOAT32, op=expr.op, a=_float(a), b=_float(b))
+            return Cast(dtype=expr.dtype, a=inner)
+        if expr.op == "ceildiv":
+            last = Binary(dtype=expr.dtype, op="-", a=b, b=const(1, dtype=expr.dtype))
+            if isinstance(b, Const):
+                last_value = int(b.value) - 1
+                named = b.name is not None
+                last = last if named else const(last_value, dtype=expr.dtype)  # type: ignore[assignment]
+            top = Binary(dtype=expr.dtype, op="+", a=a, b=last)
+            return Binary(dtype=expr.dtype, op="truncdiv", a=top, b=b)
+        if expr.op in ("//", "%"):
+            return self._floor(expr, a, b, facts)
+        return replace(expr, a=a, b=b)
+
+    def _floor(self, expr: Binary, a: Expr, b: Expr, facts: Facts) -> Expr:
+        """Floor division; C's division is the same where both sides cannot be negative."""
+        whole = "truncdiv" if expr.op == "//" else "truncmod"
+        plain = Binary(dtype=expr.dtype, op=whole, a=a, b=b)
+        if facts.non_negative(expr.a) and facts.non_negative(expr.b):
+            return plain
+        rest = Binary(dtype=expr.dtype, op="truncmod", a=a, b=b)
+        zero = const(0, dtype=expr.dtype)
+        unlike = Compare(
+            dtype=BOOL,
+            op="<",
+            a=Binary(dtype=expr.dtype, op="^", a=rest, b=b),
+            b=zero,
+        )
+        nonzero = Compare(dtype=BOOL, op="!=", a=rest, b=zero)
+        off = Logical(dtype=BOOL, op="and", a=nonzero, b=unlike)
+        one = const(1, dtype=expr.dtype)
+        if expr.op == "//":
+            fixed = Select(dtype=expr.dtype, condition=off, a=one, b=zero)
+            return Binary(dtype=expr.dtype, op="-", a=plain, b=fixed)
+        fixed = Select(dtype=expr.dtype, condition=off, a=b, b=zero)
+        return Binary(dtype=expr.dtype, op="+", a=plain, b=fixed)
+
+
+def outside_guard(
+    index: tuple[Expr, ...], shape: tuple[Expr, ...], facts: Facts
+) -> Expr | None:
+    """The condition under which an element lies inside its tensor, None where it always does."""
+    parts: list[Expr] = []
+    for part, extent in zip(index, shape, strict=True):
+        if not facts.less(part, extent):
+            parts.append(Compare(dtype=BOOL, op="<", a=part, b=extent))
+        if not facts.non_negative(part):
+            parts.append(Compare(dtype=BOOL, op=">=", a=part, b=const(0)))
+    if not parts:
+        return None
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = Logical(dtype=BOOL, op="and", a=whole, b=part)
+    return whole
+
+
+def check_scalar(dtype: DType, span: Span | None) -> None:
+    """Raises InputError for element types that the scalar unit does not take."""
+    if dtype.name in ("float64",) or dtype.bits < 8:
+        raise failure("T2C522", f"{dtype} scalars are not taken by this target", span)
+
+
+def _is_half(dtype: DType) -> bool:
+    return dtype in (DTYPES["float16"], DTYPES["bfloat16"])
+
+
+def _float(expr: Expr) -> Expr:
+    if isinstance(expr, Cast) and _is_half(expr.dtype) and expr.a.dtype == FLOAT32:
+        pass
+    if isinstance(expr, Const):
+        return replace(expr, dtype=FLOAT32)
+    return Cast(dtype=FLOAT32, a=expr)
+
+
+def _wide(expr: Expr) -> Expr:
+    if isinstance(expr, Const | Wide) or expr.dtype.bits == 64:
+        return expr
+    if isinstance(expr, Binary) and isinstance(expr.a, Wide):
+        return expr
+    if isinstance(expr, Binary) and expr.op == "+" and _holds_wide(expr):
+        return expr
+    return Wide(dtype=INT32, a=expr)
+
+
+def _holds_wide(expr: Expr) -> bool:
+    if isinstance(expr, Wide):
+        return True
+    return isinstance(expr, Binary) and (_holds_wide(expr.a) or _holds_wide(expr.b))
+
+
+def _no_steps(step: Step) -> None:
+    raise AssertionError("a guard reads no tile")

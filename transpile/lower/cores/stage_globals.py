@@ -1,0 +1,396 @@
+"""Gives every access to global memory a tile of its own: what V computes lies in local memory.
+
+reads   tile IR, checked        writes  tile IR in which only T.copy touches global tensors
+why     a vector unit cannot reach global memory; only the copy units can, and they do not convert.
+        Single elements that a scalar expression reads from a global tensor stay: S can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tile2c.transpile.diagnostics import failure
+from tile2c.transpile.ir import forms, walk
+from tile2c.transpile.ir.dtypes import DType
+from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Const, Expr, Load, Logical, Var, const
+from tile2c.transpile.ir.forms import Range, Region, Stmt
+from tile2c.transpile.lower.cores.rewrite import rewrite
+from tile2c.transpile.lower.facts import Facts, linear
+from tile2c.transpile.targets.cores import CoresTarget
+
+
+def stage_globals(launch: forms.Launch, target: CoresTarget, taken: set[str]) -> forms.Launch:
+    """The launch with its tiles added. `taken` are names in use; new ones are added to it."""
+    staging = _Staging(target, taken)
+    body = staging.statements(launch.body)
+    return replace(launch, body=body, buffers=(*launch.buffers, *staging.buffers))
+
+
+class _Staging:
+    def __init__(self, target: CoresTarget, taken: set[str]) -> None:
+        self.target = target
+        self.taken = taken
+        self.buffers: list[Buffer] = []
+
+    def statements(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(new for stmt in body for new in self.statement(stmt))
+
+    def statement(self, stmt: Stmt) -> Iterator[Stmt]:
+        if isinstance(stmt, forms.Copy):
+            yield from self.copy(stmt)
+        elif isinstance(stmt, forms.Parallel):
+            yield from self.parallel(stmt)
+        elif isinstance(stmt, forms.Fill) and stmt.dst.buffer.scope == "global":
+            yield from self.fill(stmt)
+        elif isinstance(stmt, forms.Store) and stmt.buffer.scope == "global":
+            yield from self.element(stmt)
+        elif isinstance(stmt, forms.For | forms.Pipelined | forms.While):
+            yield replace(stmt, body=self.statements(stmt.body))
+        elif isinstance(stmt, forms.If):
+            then, orelse = self.statements(stmt.then), self.statements(stmt.orelse)
+            yield replace(stmt, then=then, orelse=orelse)
+        else:
+            yield stmt
+
+    # ---- names and tiles
+
+    def tile(self, name: str, shape: tuple[Expr, ...], dtype: DType) -> Buffer:
+        """A new tile under a free name."""
+        while name in self.taken:
+            name += "_tile"
+        self.taken.add(name)
+        tile = Buffer(name=name, scope="fragment", shape=shape, dtype=dtype)
+        self.buffers.append(tile)
+        return tile
+
+    # ---- copies
+
+    def copy(self, stmt: forms.Copy) -> Iterator[Stmt]:
+        """Conversions happen between two tiles; global to global goes through one."""
+        source, target = stmt.src.buffer, stmt.dst.buffer
+        outside = (source.scope == "global", target.scope == "global")
+        if outside == (False, False) or (source.dtype == target.dtype and not all(outside)):
+            yield stmt
+            return
+        shape = tuple(e for e in stmt.dst.shape if not _is_one(e)) or (const(1),)
+        if outside[0]:
+            name = source.name if all(outside) else target.name
+            loaded = self.tile(f"{name}_{_word(source.dtype)}", shape, source.dtype)
+            yield replace(stmt, dst=_whole(loaded))
+            stmt = forms.Copy(src=_whole(loaded), dst=stmt.dst, span=stmt.span)
+        if outside[1] and stmt.src.buffer.dtype != target.dtype:
+            stored = self.tile(f"{source.name}_{_word(target.dtype)}", shape, target.dtype)
+            yield replace(stmt, dst=_whole(stored))
+            stmt = forms.Copy(src=_whole(stored), dst=stmt.dst, span=stmt.span)
+        yield stmt
+
+    def fill(self, stmt: forms.Fill) -> Iterator[Stmt]:
+        buffer = stmt.dst.buffer
+        shape = tuple(e for e in stmt.dst.shape if not _is_one(e)) or (const(1),)
+        if not all(isinstance(extent, Const) for extent in shape):
+            raise failure(
+                "T2C528",
+                f"this fill of {buffer.name} has a size known only at run time",
+                stmt.span,
+                help="fill it tile by tile, with constant extents",
+            )
+        tile = self.tile(f"{buffer.name}_tile", shape, buffer.dtype)
+        yield replace(stmt, dst=_whole(tile))
+        yield forms.Copy(src=_whole(tile), dst=stmt.dst, span=stmt.span)
+
+    def element(self, stmt: forms.Store) -> Iterator[Stmt]:
+        """One element goes out through a tile of one element: S does not write global memory."""
+        ranges = tuple(Range(start=index, extent=const(1), point=True) for index in stmt.index)
+        region = Region(buffer=stmt.buffer, ranges=ranges, span=stmt.span)
+        value = stmt.value
+        if isinstance(value, Load) and value.buffer.scope in ("shared", "fragment"):
+            points = tuple(Range(start=i, extent=const(1), point=True) for i in value.index)
+            source = Region(buffer=value.buffer, ranges=points, span=value.span)
+            yield forms.Copy(
+                src=source,
+                dst=region,
+                span=stmt.span,
+                quote=stmt.quote,
+                comments=stmt.comments,
+                remark=stmt.remark,
+            )
+            return
+        tile = self.tile(f"{stmt.buffer.name}_element", (const(1),), stmt.buffer.dtype)
+        yield replace(stmt, buffer=tile, index=(const(0),))
+        yield forms.Copy(src=_whole(tile), dst=region, span=stmt.span)
+
+    # ---- parallel loops
+
+    def parallel(self, stmt: forms.Parallel) -> Iterator[Stmt]:
+        """Tiles that the loop reads arrive before it, tiles that it writes leave after it."""
+        work = _ParallelStaging(self, stmt)
+        body = work.body(stmt.body, ())
+        loads, stores = work.loads, work.stores
+        for number, copy in enumerate(loads):
+            yield replace(copy, comments=stmt.comments, quote=stmt.quote) if not number else copy
+        yield replace(
+            stmt,
+            body=body,
+            comments=() if loads else stmt.comments,
+            quote="" if loads else stmt.quote,
+        )
+        yield from stores
+
+
+class _ParallelStaging:
+    """The copies around one parallel loop, and its body without global accesses."""
+
+    def __init__(self, staging: _Staging, loop: forms.Parallel) -> None:
+        self.staging = staging
+        self.loop = loop
+        self.extents = dict(zip((v.name for v in loop.loop_vars), loop.extents, strict=True))
+        self.loads: list[forms.Copy] = []
+        self.stores: list[forms.Copy] = []
+        self.current: dict[tuple[str, tuple[Expr, ...]], Load] = {}
+
+    def body(self, body: tuple[Stmt, ...], guards: tuple[Expr, ...]) -> tuple[Stmt, ...]:
+        return tuple(new for stmt in body for new in self.statement(stmt, guards))
+
+    def statement(self, stmt: Stmt, guards: tuple[Expr, ...]) -> Iterator[Stmt]:
+        if isinstance(stmt, forms.If):
+            condition = self.local(stmt.condition)
+            if self._writes_global(stmt):
+                if stmt.orelse:
+                    raise self._refuse_guard(stmt)
+                inner = self.body(stmt.then, (*guards, condition))
+                yield from inner
+                return
+            then, orelse = self.body(stmt.then, guards), self.body(stmt.orelse, guards)
+            yield replace(stmt, condition=condition, then=then, orelse=orelse)
+        elif isinstance(stmt, forms.For):
+            if self._uses_global(stmt, stmt.var):
+                raise failure(
+                    "T2C529",
+                    f"{stmt.var.name} runs inside T.Parallel and indexes a global tensor, "
+                    f"which {self.staging.target.name} copies tile by tile",
+                    stmt.span,
+                    help="put the serial loop outside and copy one tile of it at a time",
+                )
+            yield replace(stmt, body=self.body(stmt.body, guards))
+        elif isinstance(stmt, forms.Store) and stmt.buffer.scope == "global":
+            yield self.store(stmt, guards)
+        elif isinstance(stmt, forms.Store):
+            if guards:
+                guarded = replace(stmt, value=self.local(stmt.value))
+                yield forms.If(condition=_all(guards), then=(guarded,), span=stmt.span)
+            else:
+                yield replace(stmt, value=self.local(stmt.value))
+        elif isinstance(stmt, forms.Let):
+            yield replace(stmt, value=self.local(stmt.value))
+        else:
+            yield stmt
+
+    def local(self, expr: Expr) -> Expr:
+        """The expression with loads from global tensors turned into loads from tiles."""
+        return rewrite(expr, self._load)
+
+    def _load(self, expr: Expr) -> Expr | None:
+        if not isinstance(expr, Load) or expr.buffer.scope != "global":
+            return None
+        if not any(var.name in self.extents for i in expr.index for var in walk.variables(i)):
+            return None  # one element for the whole tile: S reads it
+        key = (expr.buffer.name, expr.index)
+        if key not in self.current:
+            name = f"{expr.buffer.name}_tile"
+            region, tile, index = self.region(expr.buffer, expr.index, name, expr)
+            self.loads.append(forms.Copy(src=region, dst=_whole(tile), span=expr.span))
+            self.current[key] = Load(dtype=expr.dtype, buffer=tile, index=index, span=expr.span)
+        return self.current[key]
+
+    def store(self, stmt: forms.Store, guards: tuple[Expr, ...]) -> Stmt:
+        value = self.local(stmt.value)
+        name = f"{stmt.buffer.name}_tile"
+        if name in self.staging.taken:  # the loop reads this tensor too
+            name = f"{stmt.buffer.name}_result"
+        region, tile, index = self.region(stmt.buffer, stmt.index, name, stmt)
+        region = self._guarded(region, stmt, guards)
+        self.stores.append(forms.Copy(src=_region_like(tile, region), dst=region, span=stmt.span))
+        here = Load(dtype=stmt.buffer.dtype, buffer=tile, index=index, span=stmt.span)
+        for key in [key for key in self.current if key[0] == stmt.buffer.name]:
+            if key[1] != stmt.index:
+                raise failure(
+                    "T2C530",
+                    f"this loop writes {stmt.buffer.name} and also reads it at another index",
+                    stmt.span,
+                    help="read it into a tile with T.copy before the loop",
+                )
+        if not guards:
+            self.current[stmt.buffer.name, stmt.index] = here
+        return replace(stmt, buffer=tile, index=index, value=value)
+
+    def region(
+        self, buffer: Buffer, index: tuple[Expr, ...], name: str, where: Expr | Stmt
+    ) -> tuple[Region, Buffer, tuple[Expr, ...]]:
+        """What the whole loop touches of `buffer`, a tile for it, and the index into that."""
+        ranges: list[Range] = []
+        shape: list[Expr] = []
+        inner: list[Expr] = []
+        for part in index:
+            own = [var for var in walk.variables(part) if var.name in self.extents]
+            if not own:
+                ranges.append(Range(start=part, extent=const(1), point=True))
+                continue
+            form = dict(linear(part).terms)
+            if len(own) != 1 or form.get(own[0]) != 1 or own[0] in inner:
+                raise failure(
+                    "T2C531",
+                    f"this index of {buffer.name} is not one loop variable plus a start, "
+                    f"so no copy of {self.staging.target.name} brings the whole tile",
+                    part.span or where.span,
+                    help="index each dimension by its own T.Parallel variable, or load with T.copy",
+                )
+            var = own[0]
+            extent = self.extents[var.name]
+            if not isinstance(extent, Const):
+                raise failure(
+                    "T2C532",
+                    f"{var.name} runs over a size known only at run time, "
+                    "but local memory holds tiles of constant size",
+                    extent.span or self.loop.span,
+                    help=f"walk over it in a serial loop of tiles, with T.Parallel inside: "
+                    f"for {var.name}o in T.serial(T.ceildiv(size, 1024))",
+                )
+            ranges.append(Range(start=_without(part, var), extent=extent))
+            shape.append(extent)
+            inner.append(var)
+        region = Region(buffer=buffer, ranges=tuple(ranges), span=where.span)
+        tile = self.staging.tile(name, tuple(shape) or (const(1),), buffer.dtype)
+        return region, tile, tuple(inner) or (const(0),)
+
+    # ---- guards around stores
+
+    def _guarded(self, region: Region, stmt: forms.Store, guards: tuple[Expr, ...]) -> Region:
+        """The region cut down to where `guards` hold; one that repeats the bound cuts nothing."""
+        for guard in _conjuncts(guards):
+            cut = self._cut(region, stmt, guard)
+            if cut is None:
+                raise self._refuse_guard(stmt)
+            region = cut
+        return region
+
+    def _cut(self, region: Region, stmt: forms.Store, guard: Expr) -> Region | None:
+        if not isinstance(guard, Compare) or not guard.a.dtype.is_integer:
+            return None
+        if guard.op in (">", ">="):
+            guard = replace(guard, op="<" if guard.op == ">" else "<=", a=guard.b, b=guard.a)
+        if guard.op not in ("<", "<="):
+            return None
+        stop: Expr = guard.b if guard.op == "<" else _plus(guard.b, const(1))
+        for number, (part, index) in enumerate(zip(region.ranges, stmt.index, strict=True)):
+            if not _same(guard.a, index):
+                continue
+            if _same(stop, stmt.buffer.shape[number]):
+                return region
+            room = _minus(stop, part.start)
+            room = Binary(dtype=room.dtype, op="max", a=const(0), b=room)
+            extent = Binary(dtype=room.dtype, op="min", a=part.extent, b=room)
+            ranges = list(region.ranges)
+            ranges[number] = replace(part, extent=extent)
+            return replace(region, ranges=tuple(ranges))
+        return None
+
+    def _refuse_guard(self, stmt: Stmt) -> Exception:
+        return failure(
+            "T2C533",
+            "this condition around a store to a global tensor does not bound its index",
+            stmt.span,
+            help="guard with `index < bound`, or store T.if_then_else(condition, new, old)",
+        )
+
+    def _writes_global(self, stmt: Stmt) -> bool:
+        return any(
+            isinstance(inner, forms.Store) and inner.buffer.scope == "global"
+            for body in walk.bodies(stmt)
+            for inner in walk.statements(body)
+        )
+
+    def _uses_global(self, stmt: forms.For, var: Var) -> bool:
+        for inner in walk.statements(stmt.body):
+            indices = [
+                index
+                for expr in walk.expressions(inner)
+                for load in walk.loads(expr)
+                if load.buffer.scope == "global"
+                for index in load.index
+            ]
+            if isinstance(inner, forms.Store) and inner.buffer.scope == "global":
+                indices += inner.index
+            if any(var == used for index in indices for used in walk.variables(index)):
+                return True
+        return False
+
+
+def _is_one(extent: Expr) -> bool:
+    return isinstance(extent, Const) and extent.value == 1
+
+
+def _word(dtype: DType) -> str:
+    return {"float16": "half", "float32": "float", "bfloat16": "bf16"}.get(dtype.name, dtype.name)
+
+
+def _whole(buffer: Buffer) -> Region:
+    return Region(
+        buffer=buffer, ranges=tuple(Range(start=const(0), extent=e) for e in buffer.shape)
+    )
+
+
+def _region_like(tile: Buffer, region: Region) -> Region:
+    """The part of `tile` that goes to `region`."""
+    extents = [part.extent for part in region.ranges if not part.point] or [const(1)]
+    return Region(
+        buffer=tile, ranges=tuple(Range(start=const(0), extent=extent) for extent in extents)
+    )
+
+
+def _conjuncts(guards: tuple[Expr, ...]) -> Iterator[Expr]:
+    for guard in guards:
+        if isinstance(guard, Logical) and guard.op == "and":
+            yield from _conjuncts((guard.a, guard.b))
+        elif isinstance(guard, Binary) and guard.op == "&":
+            yield from _conjuncts((guard.a, guard.b))
+        else:
+            yield guard
+
+
+def _all(guards: tuple[Expr, ...]) -> Expr:
+    whole = guards[0]
+    for guard in guards[1:]:
+        whole = Logical(dtype=whole.dtype, op="and", a=whole, b=guard)
+    return whole
+
+
+def _same(a: Expr, b: Expr) -> bool:
+    return Facts().equal(a, b)
+
+
+def _plus(a: Expr, b: Expr) -> Expr:
+    return Binary(dtype=a.dtype, op="+", a=a, b=b)
+
+
+def _minus(a: Expr, b: Expr) -> Expr:
+    return Binary(dtype=a.dtype, op="-", a=a, b=b)
+
+
+def _without(index: Expr, var: Var) -> Expr:
+    """The index for `var` = 0, in the author's shape: `bx * block_N + i` becomes `bx * block_N`."""
+    if index == var:
+        return const(0)
+    if isinstance(index, Binary) and index.op in ("+", "-"):
+        if index.b == var and index.op == "+":
+            return index.a
+        if index.a == var and index.op == "+":
+            return index.b
+        if any(used == var for used in walk.variables(index.a)):
+            rest = _without(index.a, var)
+            zero = isinstance(rest, Const) and rest.value == 0
+            if zero and index.op == "+":
+                return index.b
+            return replace(index, a=rest)
+        return replace(index, b=_without(index.b, var))
+    return rewrite(index, lambda part: const(0) if part == var else None)

@@ -1,0 +1,111 @@
+"""Copies and fills as parallel loops: one engine then serves them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tile2c.transpile.ir.dtypes import INT32
+from tile2c.transpile.ir.expr import Cast, Expr, Load, Var, const
+from tile2c.transpile.ir.forms import (
+    Copy,
+    Fill,
+    For,
+    If,
+    Parallel,
+    Pipelined,
+    Region,
+    Stmt,
+    Store,
+    While,
+)
+from tile2c.transpile.lower import build as b
+
+_NAMES = ("i", "j", "k", "l", "m", "n")
+
+
+def copies_as_loops(body: Sequence[Stmt], taken: frozenset[str]) -> tuple[Stmt, ...]:
+    """Every fill, and every copy but those from global to shared memory, as a parallel loop.
+
+    reads   tile IR          writes  tile IR
+    why     copies to shared memory may become asynchronous; all others are element-wise loops
+    """
+    return tuple(_rewrite(stmt, taken) for stmt in body)
+
+
+def _rewrite(stmt: Stmt, taken: frozenset[str]) -> Stmt:
+    if isinstance(stmt, Copy):
+        return stmt if stages(stmt) else copy_loop(stmt, taken)
+    if isinstance(stmt, Fill):
+        return fill_loop(stmt, taken)
+    if isinstance(stmt, For | Pipelined | While):
+        return replace(stmt, body=copies_as_loops(stmt.body, taken))
+    if isinstance(stmt, If):
+        return replace(
+            stmt,
+            then=copies_as_loops(stmt.then, taken),
+            orelse=copies_as_loops(stmt.orelse, taken),
+        )
+    return stmt
+
+
+def stages(copy: Copy) -> bool:
+    """Whether the copy brings a tile of a tensor to shared memory as it is."""
+    return (
+        copy.src.buffer.scope == "global"
+        and copy.dst.buffer.scope == "shared"
+        and copy.src.buffer.dtype == copy.dst.buffer.dtype
+    )
+
+
+def copy_loop(copy: Copy, taken: frozenset[str]) -> Parallel:
+    """dst[...] = src[...] for every element; the sides are matched over extents other than 1."""
+    names = [name for name in _NAMES if name not in taken]
+    shape = [e for e in copy.dst.shape if b.known(e) != 1] or [const(1)]
+    other = [e for e in copy.src.shape if b.known(e) != 1] or [const(1)]
+    extents = shape if copy.dst.buffer.scope != "global" else other
+    # A tile of one row still is a row: keep the on-chip side's leading 1 so that its shape is seen.
+    loop_vars = [Var(dtype=INT32, name=names[k], kind="loop") for k in range(len(extents))]
+    src = _index(copy.src, loop_vars)
+    value: Expr = Load(dtype=copy.src.buffer.dtype, buffer=copy.src.buffer, index=src, span=copy.span)
+    if copy.src.buffer.dtype != copy.dst.buffer.dtype:
+        value = Cast(dtype=copy.dst.buffer.dtype, a=value)
+    store = Store(
+        buffer=copy.dst.buffer, index=_index(copy.dst, loop_vars), value=value, span=copy.span
+    )
+    return _loop(copy, loop_vars, extents, store)
+
+
+def fill_loop(fill: Fill, taken: frozenset[str]) -> Parallel:
+    """dst[...] = value for every element."""
+    names = [name for name in _NAMES if name not in taken]
+    extents = [e for e in fill.dst.shape if b.known(e) != 1] or [const(1)]
+    loop_vars = [Var(dtype=INT32, name=names[k], kind="loop") for k in range(len(extents))]
+    store = Store(
+        buffer=fill.dst.buffer, index=_index(fill.dst, loop_vars), value=fill.value, span=fill.span
+    )
+    return _loop(fill, loop_vars, extents, store)
+
+
+def _loop(stmt: Stmt, loop_vars: list[Var], extents: Sequence[Expr], store: Store) -> Parallel:
+    return Parallel(
+        loop_vars=tuple(loop_vars),
+        extents=tuple(extents),
+        body=(store,),
+        span=stmt.span,
+        quote=stmt.quote,
+        comments=stmt.comments,
+        remark=stmt.remark,
+    )
+
+
+def _index(region: Region, loop_vars: list[Var]) -> tuple[Expr, ...]:
+    """Start plus loop variable in every dimension that has more than one element."""
+    variables = iter(loop_vars)
+    index: list[Expr] = []
+    for part in region.ranges:
+        if part.point or b.known(part.extent) == 1:
+            index.append(part.start)
+        else:
+            index.append(b.add(part.start, next(variables)))
+    return tuple(index)

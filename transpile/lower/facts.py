@@ -1,0 +1,246 @@
+"""What is known about sizes and indices, and yes/no questions about them.
+
+Easy questions are answered by intervals of linear forms, the rest by isl (https://libisl.sourceforge.io):
+linear forms with `//` and `%` by constants are exact there. What it cannot say becomes a symbol. "Not
+proven" means a guard or a barrier, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tile2c.transpile.ir.dtypes import BOOL, INT32
+from tile2c.transpile.ir.expr import Binary, Cast, Compare, Const, Expr, Logical, Unary, Var, const
+
+# Bound on isl's work for one question, in its own operations: bytes of output must not depend on time.
+_MAX_OPERATIONS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """sum(coefficient * atom) + constant; an atom is a variable or something opaque."""
+
+    terms: tuple[tuple[Expr, int], ...]
+    constant: int
+
+    def divisible(self, by: int, known: Mapping[str, int]) -> bool:
+        """Whether every value is a multiple of `by`; `known` names variables' own divisors."""
+        for atom, coefficient in self.terms:
+            divisor = known.get(atom.name, 1) if isinstance(atom, Var) else 1
+            if coefficient * divisor % by:
+                return False
+        return self.constant % by == 0
+
+
+def linear(expr: Expr) -> Linear:
+    """The expression as a linear form; products of variables and the like are atoms."""
+    terms: dict[Expr, int] = {}
+    constant = _collect(expr, 1, terms)
+    return Linear(tuple((atom, c) for atom, c in terms.items() if c), constant)
+
+
+def _collect(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
+    if isinstance(expr, Const):
+        return factor * int(expr.value)
+    if isinstance(expr, Cast) and expr.dtype.is_integer and expr.a.dtype.is_integer:
+        return _collect(expr.a, factor, terms)
+    if isinstance(expr, Unary) and expr.op == "-":
+        return _collect(expr.a, -factor, terms)
+    if isinstance(expr, Binary):
+        if expr.op in ("+", "-"):
+            first = _collect(expr.a, factor, terms)
+            return first + _collect(expr.b, factor if expr.op == "+" else -factor, terms)
+        if expr.op == "*":
+            for one, other in ((expr.a, expr.b), (expr.b, expr.a)):
+                fixed = linear(one)
+                if not fixed.terms:
+                    return _collect(other, factor * fixed.constant, terms)
+    terms[expr] = terms.get(expr, 0) + factor
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Ranges of variables, divisors of sizes, and conditions that hold here. Immutable: scopes add."""
+
+    ranges: Mapping[str, tuple[Expr, Expr]] = field(default_factory=dict)  # low <= var <= high
+    divisors: Mapping[str, int] = field(default_factory=dict)
+    conditions: tuple[Expr, ...] = ()
+
+    def with_range(self, var: Var, low: Expr, stop: Expr) -> Facts:
+        """Also low <= var < stop."""
+        high = Binary(dtype=INT32, op="-", a=stop, b=const(1))
+        return replace(self, ranges={**self.ranges, var.name: (low, high)})
+
+    def with_at_least(self, var: Var, low: int) -> Facts:
+        """Also var >= low."""
+        condition = Compare(dtype=BOOL, op=">=", a=var, b=const(low))
+        return replace(self, conditions=(*self.conditions, condition))
+
+    def with_condition(self, condition: Expr) -> Facts:
+        """Also `condition`."""
+        return replace(self, conditions=(*self.conditions, condition))
+
+    def with_divisor(self, var: Var, divisor: int) -> Facts:
+        """Also: var is a multiple of `divisor`."""
+        return replace(self, divisors={**self.divisors, var.name: divisor})
+
+    def divisible(self, expr: Expr, by: int) -> bool:
+        """Whether `expr` is always a multiple of `by`."""
+        return by == 1 or linear(expr).divisible(by, self.divisors)
+
+    def less(self, a: Expr, b: Expr) -> bool:
+        """Whether a < b always."""
+        return self.at_least(Binary(dtype=INT32, op="-", a=b, b=a), 1)
+
+    def at_least(self, expr: Expr, low: int) -> bool:
+        """Whether expr >= low always."""
+        bound = self._lowest(linear(expr))
+        if bound is not None and bound >= low:
+            return True
+        return self._ask_isl(expr, low)
+
+    def non_negative(self, expr: Expr) -> bool:
+        return self.at_least(expr, 0)
+
+    def equal(self, a: Expr, b: Expr) -> bool:
+        """Whether a and b are the same linear form."""
+        difference = linear(Binary(dtype=INT32, op="-", a=a, b=b))
+        return not difference.terms and difference.constant == 0
+
+    # ---- intervals
+
+    def _lowest(self, form: Linear) -> int | None:
+        total = form.constant
+        for atom, coefficient in form.terms:
+            bound = self._bound(atom, lowest=coefficient > 0)
+            if bound is None:
+                return None
+            total += coefficient * bound
+        return total
+
+    def _bound(self, atom: Expr, *, lowest: bool) -> int | None:
+        if isinstance(atom, Var):
+            if atom.name in self.ranges:
+                low, high = self.ranges[atom.name]
+                return self._numeric(low if lowest else high, lowest)
+            if atom.kind == "size" and lowest:
+                return 0
+            return None
+        if isinstance(atom, Binary) and atom.op in ("//", "truncdiv", "ceildiv", "%", "truncmod"):
+            by = linear(atom.b)
+            if by.terms or by.constant <= 0:
+                return None
+            if atom.op in ("%", "truncmod"):
+                if atom.op == "truncmod" and self._numeric(atom.a, True) is None:
+                    return None
+                return 0 if lowest else by.constant - 1
+            inner = self._numeric(atom.a, lowest)
+            if inner is None or (inner < 0 and atom.op == "truncdiv"):
+                return None
+            return -(-inner // by.constant) if atom.op == "ceildiv" else inner // by.constant
+        if isinstance(atom, Binary) and atom.op in ("min", "max"):
+            sides = [self._numeric(side, lowest) for side in (atom.a, atom.b)]
+            known = [side for side in sides if side is not None]
+            pick = min if atom.op == "min" else max
+            if len(known) == 2:
+                return pick(known)
+            if len(known) == 1 and lowest == (atom.op == "max"):
+                return known[0]
+        return None
+
+    def _numeric(self, expr: Expr, lowest: bool) -> int | None:
+        form = linear(expr)
+        if lowest:
+            return self._lowest(form)
+        negated = Linear(tuple((atom, -c) for atom, c in form.terms), -form.constant)
+        bound = self._lowest(negated)
+        return None if bound is None else -bound
+
+    # ---- isl
+
+    def _ask_isl(self, expr: Expr, low: int) -> bool:
+        writer = _IslWriter()
+        goal = writer.affine(expr)
+        parts = [f"{goal} < {low}"]
+        pending, done = list(writer.fresh), set[str]()
+        while pending:  # the ranges of what the goal mentions, and of what they mention
+            var = pending.pop()
+            if var.name in done:
+                continue
+            done.add(var.name)
+            name = writer.names[var]
+            if var.name in self.ranges:
+                first, last = self.ranges[var.name]
+                parts += [f"{name} >= {writer.affine(first)}", f"{name} <= {writer.affine(last)}"]
+            elif var.kind == "size":
+                parts.append(f"{name} >= 0")
+            if var.name in self.divisors:
+                parts.append(f"{name} mod {self.divisors[var.name]} = 0")
+            pending += [other for other in writer.fresh if other.name not in done]
+        parts += [text for text in (writer.condition(c) for c in self.conditions) if text]
+        if not writer.names:
+            return False
+        return _empty(f"{{ [{', '.join(writer.names.values())}] : {' and '.join(parts)} }}")
+
+
+class _IslWriter:
+    """Writes expressions in isl's notation; what it cannot say becomes a symbol."""
+
+    def __init__(self) -> None:
+        self.names: dict[Expr, str] = {}
+        self.fresh: list[Var] = []
+
+    def symbol(self, expr: Expr) -> str:
+        if expr not in self.names:
+            self.names[expr] = f"x{len(self.names)}"
+            if isinstance(expr, Var):
+                self.fresh.append(expr)
+        return self.names[expr]
+
+    def affine(self, expr: Expr) -> str:
+        form = linear(expr)
+        parts = [f"{c} * {self._atom(atom)}" for atom, c in form.terms]
+        return f"({' + '.join([*parts, str(form.constant)])})"
+
+    def _atom(self, atom: Expr) -> str:
+        if isinstance(atom, Binary) and atom.op in ("//", "%", "ceildiv"):
+            by = linear(atom.b)
+            if not by.terms and by.constant > 0:
+                inner = self.affine(atom.a)
+                if atom.op == "%":
+                    return f"({inner} mod {by.constant})"
+                up = by.constant - 1 if atom.op == "ceildiv" else 0
+                return f"floor(({inner} + {up}) / {by.constant})"
+        return self.symbol(atom)
+
+    def condition(self, expr: Expr) -> str:
+        """A condition in isl's notation, or "" if it cannot be said."""
+        if isinstance(expr, Compare) and expr.a.dtype.is_integer:
+            sign = {"==": "=", "!=": "!="}.get(expr.op, expr.op)
+            return f"{self.affine(expr.a)} {sign} {self.affine(expr.b)}"
+        if isinstance(expr, Logical) and expr.op == "and":
+            sides = [self.condition(expr.a), self.condition(expr.b)]
+            return " and ".join(f"({side})" for side in sides if side)
+        return ""
+
+
+_answers: dict[str, bool] = {}  # a pure function's cache: text of a set -> whether it is empty
+
+
+def _empty(text: str) -> bool:
+    """Whether isl proves the set empty within its limit."""
+    if text not in _answers:
+        import islpy as isl
+
+        context = isl.DEFAULT_CONTEXT
+        context.set_max_operations(_MAX_OPERATIONS)
+        try:
+            _answers[text] = bool(isl.Set(text).is_empty())
+        except isl.Error:
+            _answers[text] = False
+        finally:
+            context.set_max_operations(0)
+            context.reset_operations()
+    return _answers[text]

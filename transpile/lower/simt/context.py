@@ -1,0 +1,194 @@
+"""What lowering a launch keeps at hand: target, facts, names, layouts, and the text's shared parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.ir.dtypes import INT32, DType
+from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var, const
+from tile2c.transpile.ir.forms import Function, Launch
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.lower.plan import Choice, Declarator, Helper, Local
+from tile2c.transpile.lower.simt.layouts import Layout
+from tile2c.transpile.lower.simt.names import Namer
+from tile2c.transpile.lower.simt.steps import SharedUse
+from tile2c.transpile.targets.simt import SimtTarget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedLayout:
+    """Where an element of a shared tile lies: row-major, with 16-byte chunks of a row exchanged.
+
+    Chunk c of row r sits at c ^ (r / `divide` % `modulus`). `function` is the C function of the text.
+    """
+
+    function: str = ""
+    chunk: int = 1  # elements
+    divide: int = 1
+    modulus: int = 1
+
+    @property
+    def swizzled(self) -> bool:
+        return self.modulus > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Copies of a shared tile: how many (as a number and as the author says it), the one in use."""
+
+    depth: int
+    extent: Expr
+    slot: Expr
+    loop: str
+
+
+@dataclass(slots=True)
+class Context:
+    """State of lowering one launch. Passes fill it in order; nothing here outlives the launch."""
+
+    target: SimtTarget
+    function: Function
+    launch: Launch
+    diagnostics: Diagnostics
+    facts: Facts
+    namer: Namer
+    threads: int
+    variant: bool = False  # rows may start unaligned: the text is a template over `aligned`
+    wants_variant: bool = False  # some access would be vectorized if rows were known to be aligned
+    layouts: dict[str, Layout] = field(default_factory=dict)  # fragment -> layout
+    shared: dict[str, SharedLayout] = field(default_factory=dict)
+    ring: dict[str, Ring] = field(default_factory=dict)  # shared tile -> its copies
+    arrays: list[SharedUse] = field(default_factory=list)
+    array_types: dict[str, DType] = field(default_factory=dict)  # of the shared arrays
+    reducers: dict[str, tuple[str, str]] = field(default_factory=dict)  # helper -> type, formula
+    aligned_fragments: set[str] = field(default_factory=set)  # moved as vectors
+    partial_swizzle: set[str] = field(default_factory=set)  # tiles accessed below a chunk
+    helpers: dict[str, Helper] = field(default_factory=dict)
+    choices: list[Choice] = field(default_factory=list)
+    aligned_tensors: dict[str, int] = field(default_factory=dict)  # tensor -> bytes
+    aligned_pitches: dict[Expr, int] = field(default_factory=dict)  # stride -> elements
+    wanted: dict[str, Expr] = field(default_factory=dict)  # thread names that the text uses
+    terms: dict[tuple[int, int, int], str] = field(default_factory=dict)  # named parts of coordinates
+    author_names: frozenset[str] = frozenset()
+    values: dict[str, Expr] = field(default_factory=dict)  # IR variable -> plan expression
+
+    # ---- helpers of the text
+
+    def need(self, template: str, **fields: str | int | bool) -> None:
+        """The text needs this helper function; equal requests are one."""
+        key = f"{template} {sorted(fields.items())}"
+        self.helpers.setdefault(key, Helper(template=template, fields=tuple(fields.items())))
+
+    # ---- thread coordinates
+
+    def thread(self) -> Expr:
+        """The linear thread index."""
+        x, y, z = self.launch.threads
+        index: Expr = b.local("threadIdx.x")
+        if y > 1 or z > 1:
+            row = b.add(b.local("threadIdx.y"), b.mul(b.local("threadIdx.z"), const(y)))
+            row = row if z > 1 else b.local("threadIdx.y")
+            return self._named("thread", b.add(index, b.mul(row, const(x))))
+        return index
+
+    def lane(self) -> Expr:
+        """The thread's place in its warp."""
+        if self.threads <= self.target.lanes:
+            return self.thread()
+        return self._named("lane", b.mod(self.thread(), const(self.target.lanes)))
+
+    def warp(self) -> Expr:
+        if self.threads <= self.target.lanes:
+            return const(0)
+        return self._named("warp", b.div(self.thread(), const(self.target.lanes)))
+
+    def _named(self, name: str, value: Expr) -> Expr:
+        if name not in self.wanted:
+            self.wanted[name] = value
+        return b.local(name)
+
+    def thread_digit(self, weight: int, extent: int, place: int = 1) -> Expr:
+        """thread / weight % extent * place, said with lane and warp where that is plainer."""
+        named = self.terms.get((weight, extent, place))
+        if named is not None:
+            if named not in self.wanted:
+                self.wanted[named] = b.mul(self._bare_digit(weight, extent), const(place))
+            return b.local(named)
+        return b.mul(self._bare_digit(weight, extent), const(place))
+
+    def _bare_digit(self, weight: int, extent: int) -> Expr:
+        lanes = self.target.lanes
+        if self.threads > lanes and self.threads % lanes == 0:
+            if weight % lanes == 0:
+                return _digit(self.warp(), weight // lanes, extent, self.threads // lanes)
+            if lanes % (weight * extent) == 0:
+                return _digit(self.lane(), weight, extent, lanes)
+        return _digit(self.thread(), weight, extent, self.threads)
+
+    def prologue(self) -> tuple[Local, ...]:
+        """Declarations of the thread names that were used, those that others build on first."""
+        order = ["thread", "lane", "warp", *[n for n in self.wanted if n not in ("thread", "lane", "warp")]]
+        groups = [["thread"], ["lane", "warp"], order[3:]]
+        found: list[Local] = []
+        for group in groups:
+            names = [Declarator(name=n, value=self.wanted[n]) for n in group if n in self.wanted]
+            if names:
+                found.append(Local(dtype=INT32, names=tuple(names)))
+        return tuple(found)
+
+    def require_alignment(
+        self, buffer: Buffer, index: tuple[Expr, ...], var: str, width: int
+    ) -> None:
+        """A vector access of a tensor: its address, and a pitch nobody knows, have to be aligned."""
+        from tile2c.transpile.lower.simt.access import alignment
+
+        self.aligned_tensors.setdefault(buffer.name, 1)
+        size = width * buffer.dtype.bytes
+        self.aligned_tensors[buffer.name] = max(self.aligned_tensors[buffer.name], size)
+        if alignment(self, buffer, index, var, width) == "rows":
+            self.wants_variant = True
+            for part, stride in zip(index[:-1], self.pitch(buffer)[:-1], strict=True):
+                if not b.literal(part, 0) and not self.facts.divisible(stride, width):
+                    self.aligned_pitches[stride] = max(self.aligned_pitches.get(stride, 1), width)
+
+    # ---- buffers
+
+    def pitch(self, buffer: Buffer) -> tuple[Expr, ...]:
+        """Strides of a buffer in elements, one a dimension."""
+        if buffer.strides is not None:
+            return buffer.strides
+        strides: list[Expr] = [const(1)]
+        for extent in reversed(buffer.shape[1:]):
+            strides.insert(0, b.mul(extent, strides[0]) if not b.literal(strides[0], 1) else extent)
+        return tuple(strides)
+
+    def wide(self, buffer: Buffer) -> bool:
+        """Whether offsets into the buffer may need 64 bits."""
+        total = 1
+        for extent in buffer.shape:
+            size = b.known(extent)
+            if size is None:
+                return len(buffer.shape) > 1
+            total *= size
+        return total >= 2**31
+
+
+def _digit(base: Expr, weight: int, extent: int, total: int) -> Expr:
+    part = b.div(base, const(weight))
+    return part if weight * extent >= total else b.mod(part, const(extent))
+
+
+def element_type(dtype: DType) -> str:
+    """The element type's name, as helper templates take it."""
+    return dtype.name
+
+
+def variable(var: Var, name: str) -> Var:
+    """The C variable that stands for an IR variable."""
+    return Var(dtype=var.dtype, name=name, kind=var.kind)
+
+
+def named_const(value: Const) -> bool:
+    return value.name is not None

@@ -1,0 +1,294 @@
+"""T.gemm on matrix instructions with operands in shared memory."""
+
+from __future__ import annotations
+
+from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.ir.dtypes import DTYPES, INT32
+from tile2c.transpile.ir.expr import Expr, const
+from tile2c.transpile.ir.forms import Gemm, Region
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.plan import (
+    Address,
+    Assign,
+    CCall,
+    CStmt,
+    Declarator,
+    Do,
+    Element,
+    Local,
+    Loop,
+    Section,
+)
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.matrix import MatrixPlan, row_of_fragment
+from tile2c.transpile.lower.simt.steps import Access, Step
+from tile2c.transpile.lower.simt.values import Place, shared_element
+
+_UINT32 = DTYPES["uint32"]
+
+
+def lower_gemm(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> Step:
+    """One loop over K: operands to registers, then every product of the warp's tiles."""
+    for operand in (gemm.a, gemm.b):
+        _check_operand(ctx, operand)
+    k, m, n = ctx.namer.ours("k", "kk"), ctx.namer.ours("m", "mm"), ctx.namer.ours("n", "nn")
+    a, bb = ctx.namer.ours("a", "a_regs"), ctx.namer.ours("b", "b_regs")
+    writer = _Ldmatrix if plan.instruction.load == "ldmatrix" else _Plain
+    body = writer(ctx, gemm, plan, (a, bb, k, m, n)).statements()
+    for name in (k, m, n, a, bb):
+        ctx.namer.release(name)
+    loop = Loop(
+        var=k, start=const(0), stop=_extent_k(gemm), step=const(plan.instruction.k), body=body, dtype=INT32
+    )
+    return Step(
+        body=(Section(comments=(*gemm.comments, gemm.quote), body=(loop,)),),
+        accesses=tuple(_reads(ctx, operand) for operand in (gemm.a, gemm.b)),
+        quote=gemm.quote,
+    )
+
+
+def _extent_k(gemm: Gemm) -> Expr:
+    return gemm.a.shape[0] if gemm.transpose_a else gemm.a.shape[1]
+
+
+def _check_operand(ctx: Context, operand: Region) -> None:
+    if operand.buffer.scope != "shared":
+        raise failure(
+            "T2C514",
+            f"{operand.buffer.name} is in {operand.buffer.scope} memory; gemm operands are read from "
+            f"shared tiles on {ctx.target.name}",
+            operand.span,
+            help="copy it to a shared tile first",
+        )
+    whole = all(
+        b.literal(part.start, 0) and b.known(part.extent) == b.known(extent)
+        for part, extent in zip(operand.ranges, operand.buffer.shape, strict=True)
+    )
+    if not whole or len(operand.ranges) != 2:
+        raise failure(
+            "T2C514",
+            f"gemm takes whole shared tiles with two dimensions here, and this is a part of "
+            f"{operand.buffer.name}",
+            operand.span,
+        )
+
+
+def _reads(ctx: Context, operand: Region) -> Access:
+    ring = ctx.ring.get(operand.buffer.name)
+    if ring is None:
+        return Access(buffer=operand.buffer.name, write=False)
+    return Access(buffer=operand.buffer.name, write=False, depth=ring.depth, ring=ring.loop)
+
+
+class _Writer:
+    """What both ways of loading operands share."""
+
+    def __init__(
+        self, ctx: Context, gemm: Gemm, plan: MatrixPlan, names: tuple[str, str, str, str, str]
+    ) -> None:
+        self.ctx, self.gemm, self.plan = ctx, gemm, plan
+        self.a, self.b, k, m, n = names
+        self.k, self.m, self.n = b.local(k), b.local(m), b.local(n)
+
+    def warp(self, side: str) -> Expr:
+        """Where the warp's rows (m) or columns (n) start in the tile."""
+        plan, lanes = self.plan, self.ctx.target.lanes
+        if side == "m":
+            if plan.warps_m == 1:
+                return const(0)
+            return self.ctx.thread_digit(
+                lanes * plan.warps_n, plan.warps_m, plan.tiles_m * plan.instruction.m
+            )
+        if plan.warps_n == 1:
+            return const(0)
+        return self.ctx.thread_digit(lanes, plan.warps_n, plan.tiles_n * plan.instruction.n)
+
+    def address(self, operand: Region, row: Expr, column: Expr) -> Address:
+        whole = self.plan.instruction.load == "ldmatrix"
+        element = shared_element(
+            self.ctx, operand.buffer, (row, column), Place(values={}), whole=whole
+        )
+        return Address(dtype=operand.buffer.dtype, element=element)
+
+    def loop(self, var: Expr, stop: int, *body: CStmt) -> CStmt:
+        from tile2c.transpile.ir.expr import Var
+
+        assert isinstance(var, Var)
+        return Loop(
+            var=var.name, start=const(0), stop=const(stop), step=const(1), body=body, dtype=INT32
+        )
+
+    def accumulator(self) -> Element:
+        """The registers of one instruction: C_local[m][n]."""
+        return Element(
+            dtype=self.gemm.c.buffer.dtype,
+            array=self.gemm.c.buffer.name,
+            subscripts=(self.m, self.n),
+        )
+
+    def named(self, row: Expr, column: Expr) -> tuple[list[CStmt], Expr, Expr]:
+        """`const int row = ..., col = ...;`, where the swizzle needs the row twice."""
+        names = [("row", row), ("col", column)]
+        declared = []
+        values: list[Expr] = []
+        for name, value in names:
+            fresh = self.ctx.namer.ours(name, f"{name}_of_tile")
+            self.ctx.namer.release(fresh)
+            declared.append(Declarator(name=fresh, value=value))
+            values.append(b.local(fresh))
+        return [Local(dtype=INT32, names=tuple(declared))], values[0], values[1]
+
+
+class _Ldmatrix(_Writer):
+    """16-bit operands through ldmatrix: four 8 x 8 matrices an instruction (PTX ISA, ldmatrix)."""
+
+    def statements(self) -> tuple[CStmt, ...]:
+        plan = self.plan
+        pairs = plan.tiles_n // 2 if plan.tiles_n % 2 == 0 else 0
+        b_dims = (const(pairs), const(4)) if pairs else (const(plan.tiles_n), const(2))
+        registers = Local(
+            dtype=_UINT32,
+            const=False,
+            names=(
+                Declarator(name=self.a, dims=(const(plan.tiles_m), const(4))),
+                Declarator(name=self.b, dims=b_dims),
+            ),
+        )
+        return (registers, self._load_a(), self._load_b(pairs), self._multiply(pairs))
+
+    def _load_a(self) -> CStmt:
+        base = b.add(self.warp("m"), b.mul(self.m, const(16)))
+        lane = self.ctx.lane()
+        half = b.mul(b.div(lane, const(16)), const(8))
+        if not self.gemm.transpose_a:
+            row, column = b.add(base, b.mod(lane, const(16))), b.add(self.k, half)
+        else:
+            row = b.add(self.k, half, b.mod(lane, const(8)))
+            column = b.add(base, b.mul(b.mod(b.div(lane, const(8)), const(2)), const(8)))
+        target = Element(dtype=_UINT32, array=self.a, subscripts=(self.m,))
+        return self.loop(
+            self.m, self.plan.tiles_m, *self._load(target, self.gemm.a, row, column, self.gemm.transpose_a, 4)
+        )
+
+    def _load_b(self, pairs: int) -> CStmt:
+        lane = self.ctx.lane()
+        count, wide = (pairs, 16) if pairs else (self.plan.tiles_n, 8)
+        base = b.add(self.warp("n"), b.mul(self.n, const(wide)))
+        if not self.gemm.transpose_b:  # [K, N]: transposed on the way
+            row = b.add(self.k, b.mod(lane, const(16)))
+            column = b.add(base, b.mul(b.div(lane, const(16)), const(8))) if pairs else base
+        else:
+            turn = b.mul(b.div(lane, const(16)), const(8)) if pairs else const(0)
+            row = b.add(base, turn, b.mod(lane, const(8)))
+            column = b.add(self.k, b.mul(b.mod(b.div(lane, const(8)), const(2)), const(8)))
+        target = Element(dtype=_UINT32, array=self.b, subscripts=(self.n,))
+        registers = 4 if pairs else 2
+        return self.loop(
+            self.n, count, *self._load(target, self.gemm.b, row, column, not self.gemm.transpose_b, registers)
+        )
+
+    def _load(
+        self, target: Element, operand: Region, row: Expr, column: Expr, transposed: bool, registers: int
+    ) -> tuple[CStmt, ...]:
+        helper = "load_matrices_transposed" if transposed else "load_matrices"
+        self.ctx.need(
+            "load_matrices",
+            name=helper,
+            transposed=transposed,
+            registers=registers,
+            type=self.ctx.target.dialect.types[operand.buffer.dtype.name],
+        )
+        declared, row, column = self.named(row, column)
+        call = CCall(
+            dtype=INT32, function=helper, args=(target, self.address(operand, row, column))
+        )
+        return (*declared, Do(call=call))
+
+    def _multiply(self, pairs: int) -> CStmt:
+        self.ctx.need("mma_m16n8k16", type=self.gemm.a.buffer.dtype.name)
+        a = Element(dtype=_UINT32, array=self.a, subscripts=(self.m,))
+        if pairs:
+            half = b.div(self.n, const(2))
+            first = b.mul(b.mod(self.n, const(2)), const(2))
+            b0 = Element(dtype=_UINT32, array=self.b, subscripts=(half, first))
+            b1 = Element(dtype=_UINT32, array=self.b, subscripts=(half, b.add(first, const(1))))
+        else:
+            b0 = Element(dtype=_UINT32, array=self.b, subscripts=(self.n, const(0)))
+            b1 = Element(dtype=_UINT32, array=self.b, subscripts=(self.n, const(1)))
+        call = CCall(dtype=INT32, function="mma", args=(self.accumulator(), a, b0, b1))
+        return self.loop(self.m, self.plan.tiles_m, self.loop(self.n, self.plan.tiles_n, Do(call=call)))
+
+
+class _Plain(_Writer):
+    """Operands as small vectors, gathered from the shared tile by the instruction's own map."""
+
+    def statements(self) -> tuple[CStmt, ...]:
+        plan, dialect = self.plan, self.ctx.target.dialect
+        kind = self.gemm.a.buffer.dtype
+        vector = dialect.types[f"{kind.name}x{plan.instruction.a.values}"]
+        registers = Local(
+            dtype=kind,
+            ctype=vector,
+            const=False,
+            names=(
+                Declarator(name=self.a, dims=(const(plan.tiles_m),)),
+                Declarator(name=self.b, dims=(const(plan.tiles_n),)),
+            ),
+        )
+        self.ctx.need("vector_types")
+        load_a = self._load(self.a, self.m, plan.tiles_m, "m", self.gemm.a, self.gemm.transpose_a)
+        load_b = self._load(self.b, self.n, plan.tiles_n, "n", self.gemm.b, not self.gemm.transpose_b)
+        call = CCall(
+            dtype=INT32,
+            function=plan.instruction.name,
+            args=(
+                Element(dtype=kind, array=self.a, subscripts=(self.m,)),
+                Element(dtype=kind, array=self.b, subscripts=(self.n,)),
+                self.accumulator(),
+            ),
+        )
+        self.ctx.need(plan.instruction.name)
+        product = Assign(target=self.accumulator(), value=call)
+        inner = self.loop(self.n, plan.tiles_n, product)
+        return (registers, load_a, load_b, self.loop(self.m, plan.tiles_m, inner))
+
+    def _load(
+        self, array: str, var: Expr, count: int, side: str, operand: Region, transposed: bool
+    ) -> CStmt:
+        """One operand fragment a step; its k neighbours come in one access where they lie so."""
+        instruction = self.plan.instruction
+        fragment = instruction.a if side == "m" else instruction.b
+        step = instruction.m if side == "m" else instruction.n
+        base = b.add(self.warp(side), b.mul(var, const(step)))
+        across = self._along(fragment, 0, base, None)
+        depth = self._along(fragment, 1, self.k, None)
+        target = Element(dtype=operand.buffer.dtype, array=array, subscripts=(var,))
+        if not transposed:
+            self.ctx.need("load_operand")
+            address = self.address(operand, across, depth)
+            call = CCall(dtype=INT32, function="load_operand", args=(target, address))
+            return self.loop(var, count, Do(call=call))
+        e = self.ctx.namer.ours("e", "element")
+        self.ctx.namer.release(e)
+        element = shared_element(
+            self.ctx,
+            operand.buffer,
+            (self._along(fragment, 1, self.k, b.local(e)), across),
+            Place(values={}),
+        )
+        one = Element(dtype=operand.buffer.dtype, array=array, subscripts=(var, b.local(e)))
+        gather = self.loop(b.local(e), fragment.values, Assign(target=one, value=element))
+        return self.loop(var, count, gather)
+
+    def _along(self, fragment: object, dim: int, base: Expr, value: Expr | None) -> Expr:
+        """base plus the lane's (and value's) part of one coordinate of a fragment."""
+        from tile2c.transpile.targets.simt import Fragment
+
+        assert isinstance(fragment, Fragment)
+        total = base
+        for holder, extent, weight, place in reversed(row_of_fragment(self.ctx, fragment, dim)):
+            if holder == "lane":
+                total = b.add(total, self.ctx.thread_digit(weight, extent, place))
+            elif value is not None:
+                total = b.add(total, b.mul(value, const(place)))
+        return total

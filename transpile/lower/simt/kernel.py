@@ -1,0 +1,630 @@
+"""A whole launch: passes in order, then entry points, launches and the plan's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+
+from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
+from tile2c.transpile.ir.expr import Buffer, Const, Expr, Load, Var, const
+from tile2c.transpile.ir.forms import Copy, Fill, Function, Gemm, Launch, Reduce, Stmt
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.desugar import copies_as_loops
+from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.lower.plan import (
+    Arc,
+    Body,
+    CCall,
+    CStmt,
+    Declarator,
+    Do,
+    Entry,
+    EntryParam,
+    LaunchPlan,
+    Local,
+    Loop,
+    Plan,
+    Repeat,
+    ScalarArg,
+    Section,
+    TensorArg,
+)
+from tile2c.transpile.lower.rename import author_names, rename_reserved
+from tile2c.transpile.lower.simt.access import all_loads, all_stores, expressions, loads_in
+from tile2c.transpile.lower.simt.block import BlockLowering
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.frames import assign_layouts, gemms, walk
+from tile2c.transpile.lower.simt.layouts import Layout
+from tile2c.transpile.lower.simt.matrix import MatrixPlan, accumulator_layout, plan_matrix
+from tile2c.transpile.lower.simt.names import Namer
+from tile2c.transpile.lower.simt.shared import bytes_words, choose_layouts, declare, swizzle_helpers
+from tile2c.transpile.lower.simt.steps import BranchStep, LoopStep, Node
+from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
+from tile2c.transpile.lower.simt.values import Place, convert
+from tile2c.transpile.targets.simt import SimtTarget
+
+
+def lower_function(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> Plan:
+    """The plan of a function; problems the user can mend are raised as InputError."""
+    function = rename_reserved(function, target.dialect.reserved)
+    if len(function.launches) != 1:
+        raise failure(
+            "T2C503",
+            f"{function.name} holds {len(function.launches)} launches; one is lowered at a time for now",
+            function.span,
+        )
+    (launch,) = function.launches
+    if launch.threads[0] * launch.threads[1] * launch.threads[2] > target.max_threads:
+        raise failure("T2C402", f"{target.name} has at most {target.max_threads} threads a block", launch.span)
+    plain = _Lowered(function, launch, target, diagnostics, variant=False)
+    if plain.ctx.wants_variant:
+        return _Lowered(function, launch, target, diagnostics, variant=True).plan()
+    return plain.plan()
+
+
+def starting_facts(function: Function, launch: Launch) -> Facts:
+    """Ranges of block indices; what the author promised of sizes."""
+    facts = Facts()
+    for condition in function.assumptions:
+        facts = _assume(facts, condition)
+    for var, extent in zip(launch.blocks, launch.grid, strict=True):
+        facts = facts.with_range(var, const(0), extent)
+    for var, extent in zip(launch.thread_vars, launch.threads, strict=False):
+        facts = facts.with_range(var, const(0), const(extent))
+    return facts
+
+
+def _assume(facts: Facts, condition: Expr) -> Facts:
+    from tile2c.transpile.ir.expr import Binary, Compare
+
+    if isinstance(condition, Compare) and condition.op == "==" and b.literal(condition.b, 0):
+        inner = condition.a
+        if isinstance(inner, Binary) and inner.op in ("%", "truncmod") and isinstance(inner.a, Var):
+            by = b.known(inner.b)
+            if by:
+                return facts.with_divisor(inner.a, by)
+    return facts.with_condition(condition)
+
+
+class _Lowered:
+    """One launch lowered, ready to become a plan."""
+
+    def __init__(
+        self,
+        function: Function,
+        launch: Launch,
+        target: SimtTarget,
+        diagnostics: Diagnostics,
+        *,
+        variant: bool,
+    ) -> None:
+        names = author_names(function)
+        namer = Namer(target.dialect.reserved)
+        ours = names - {var.name for stmt in walk(launch.body) for var in getattr(stmt, "loop_vars", ())}
+        ours -= {stmt.var.name for stmt in walk(launch.body) if hasattr(stmt, "var") and hasattr(stmt, "stop")}
+        for name in sorted(ours):
+            namer.author(name)
+        x, y, z = launch.threads
+        self.ctx = Context(
+            target=target,
+            function=function,
+            launch=launch,
+            diagnostics=diagnostics,
+            facts=starting_facts(function, launch),
+            namer=namer,
+            threads=x * y * z,
+            variant=variant,
+            author_names=names,
+        )
+        for var, name in zip(launch.thread_vars, "xyz", strict=False):
+            self.ctx.values[var.name] = b.local(f"threadIdx.{name}")
+        self.body = copies_as_loops(launch.body, names)
+        self.nodes, self.arcs = self._lower()
+
+    # ---- passes
+
+    def _lower(self) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
+        ctx = self.ctx
+        found = gemms(self.body)
+        matrices = {id(gemm): plan_matrix(ctx, gemm) for gemm in found}
+        pinned = self._pin(found, matrices)
+        choose_layouts(ctx, found)
+        self.zeroed, statements = drop_leading_fills(ctx, self.body)
+        frames = assign_layouts(ctx, self.body, pinned)
+        nodes = BlockLowering(ctx, frames, matrices).body(statements)
+        nodes = [node for node in nodes]
+        shared_names = self._shared_between_threads()
+        try:
+            return place_barriers(_only(nodes, shared_names))
+        except NoPlaceForBarrier as problem:
+            raise failure(
+                "T2C520",
+                f"threads must wait for each other between `{problem.arc.source}` and "
+                f"`{problem.arc.sink}` (both touch {problem.arc.buffer}), but only some of them get there",
+                ctx.launch.span,
+                help="move the statements out of the condition on the thread index",
+            ) from problem
+
+    def _pin(self, found: list[Gemm], matrices: dict[int, MatrixPlan]) -> dict[str, Layout]:
+        pinned: dict[str, Layout] = {}
+        for gemm in found:
+            layout = accumulator_layout(self.ctx, matrices[id(gemm)])
+            name = gemm.c.buffer.name
+            if gemm.c.buffer.scope != "fragment":
+                raise failure("T2C515", f"gemm adds to a fragment, and {name} is none", gemm.c.span)
+            if pinned.setdefault(name, layout) != layout:
+                raise failure("T2C515", f"two gemms want {name} held by different threads", gemm.span)
+        return pinned
+
+    def _shared_between_threads(self) -> set[str]:
+        """Buffers whose accesses may need order: shared ones, and tensors both read and written."""
+        reads, writes = global_uses(self.ctx.launch.body)
+        names = {x.name for x in self.ctx.launch.buffers if x.scope == "shared"}
+        names |= {array.name for array in self.ctx.arrays}
+        return names | (reads & writes)
+
+    # ---- the text's parts
+
+    def statements(self) -> tuple[CStmt, ...]:
+        """The kernel's body: arrays, indices, steps."""
+        ctx = self.ctx
+        used = [
+            x for x in ctx.launch.buffers if x.scope == "shared" and _mentions(self.nodes, x.name)
+        ]
+        shared, self.placed, self.dynamic = declare(ctx, used)
+        arrays = [*shared, *self._fragments(), *self._locals()]
+        steps = flatten(self.nodes)
+        if self.ctx.launch.comments:
+            steps = (CStmt(comments=self.ctx.launch.comments), *steps)
+        indices = [*self._block_indices(steps), *ctx.prologue()]
+        parts: list[CStmt] = [*arrays]
+        if indices:
+            parts.append(Section(body=tuple(indices)))
+        return (*parts, *steps)
+
+    def _fragments(self) -> list[CStmt]:
+        ctx = self.ctx
+        found: list[CStmt] = []
+        for buffer in ctx.launch.buffers:
+            if buffer.scope != "fragment" or not _mentions(self.nodes, buffer.name):
+                continue
+            layout = ctx.layouts[buffer.name]
+            extents = [axis.extent for axis in layout.axes]
+            ctype = None
+            if layout.element == "vector":
+                ctype = ctx.target.dialect.types[f"{buffer.dtype.name}x{extents[-1]}"]
+                extents = extents[:-1]
+                ctx.need("vector_types")
+            vector = buffer.name in ctx.aligned_fragments
+            quote = self.zeroed.get(buffer.name)
+            from tile2c.transpile.render.expressions import CPrinter
+
+            shape = ", ".join(CPrinter(ctx.target.dialect)(extent) for extent in buffer.shape)
+            remark = f"[{shape}] over the block" + (f"; {quote}" if quote else "")
+            dims = tuple(const(extent) for extent in extents)
+            name = Declarator(name=buffer.name, dims=dims, zero=quote is not None)
+            found.append(
+                Local(
+                    dtype=buffer.dtype,
+                    ctype=ctype,
+                    names=(name,),
+                    const=False,
+                    align=extents[-1] * buffer.dtype.bytes if vector else None,
+                    remark=remark,
+                )
+            )
+        return found
+
+    def _locals(self) -> list[CStmt]:
+        return [
+            Local(dtype=x.dtype, names=(Declarator(name=x.name, dims=x.shape),), const=False)
+            for x in self.ctx.launch.buffers
+            if x.scope == "local" and _mentions(self.nodes, x.name)
+        ]
+
+    def _block_indices(self, steps: Sequence[CStmt]) -> list[CStmt]:
+        launch = self.ctx.launch
+        used = [var for var in launch.blocks if _mentions(steps, var.name) or self._in_names(var.name)]
+        if launch.order is not None and len(launch.blocks) > 1 and used:
+            return self._panel_order()
+        names = tuple(
+            Declarator(name=var.name, value=b.local(f"blockIdx.{'xyz'[launch.blocks.index(var)]}"))
+            for var in used
+        )
+        return [Local(dtype=INT32, names=names)] if names else []
+
+    def _in_names(self, name: str) -> bool:
+        return any(b.mentions(value, name) for value in self.ctx.wanted.values())
+
+    def _panel_order(self) -> list[CStmt]:
+        """T.use_swizzle: blocks walk panels of tile rows, so that neighbours in time share operands."""
+        ctx, order = self.ctx, self.ctx.launch.order
+        assert order is not None
+        x, y = ctx.launch.blocks[0], ctx.launch.blocks[1]
+        row = order.order == "row"
+        across, along = ("y", "x") if row else ("x", "y")
+        tile, panel, rows = (ctx.namer.ours(n, f"{n}_of_grid") for n in ("tile", "panel", "panel_rows"))
+        grid_along, grid_across = b.local(f"gridDim.{along}"), b.local(f"gridDim.{across}")
+        linear = b.add(b.mul(b.local("blockIdx.y"), b.local("gridDim.x")), b.local("blockIdx.x"))
+        size = b.mul(const(order.panel), grid_along)
+        first = b.mul(b.local(panel), const(order.panel))
+        left = b.sub(grid_across, first)
+        rest = b.mod(b.local(tile), size)
+        slow, fast = (y, x) if row else (x, y)
+        height = CCall(dtype=INT32, function="min", args=(const(order.panel), Cast_int(left)))
+        within = ctx.namer.ours("within", "in_panel")
+        return [
+            Local(
+                dtype=INT32,
+                names=(
+                    Declarator(name=tile, value=linear),
+                    Declarator(name=panel, value=b.div(b.local(tile), size)),
+                ),
+                comments=(
+                    f"T.use_swizzle({order.panel}): blocks that run together share tiles of both operands",
+                ),
+            ),
+            Local(
+                dtype=INT32,
+                names=(
+                    Declarator(name=rows, value=height),
+                    Declarator(name=within, value=rest),
+                ),
+            ),
+            Local(
+                dtype=INT32,
+                names=(
+                    Declarator(name=fast.name, value=b.div(b.local(within), b.local(rows))),
+                    Declarator(
+                        name=slow.name, value=b.add(first, b.mod(b.local(within), b.local(rows)))
+                    ),
+                ),
+            ),
+        ]
+
+    # ---- plan
+
+    def plan(self) -> Plan:
+        ctx, function = self.ctx, self.ctx.function
+        body = self.statements()
+        swizzle_helpers(ctx)
+        helpers = ordered(list(ctx.helpers.values()))
+        params = self._params(body)
+        bodies, entries, launches = self._entries(body, params)
+        reads, writes = global_uses(ctx.launch.body)
+        args = tuple(_arg(p, reads, writes) for p in function.params)
+        text = (bodies, entries)
+        constants = tuple(c for c in function.constants if c.name and _names_const(text, c.name))
+        constants = _with_hidden(constants, helpers, function)
+        return Plan(
+            name=function.name,
+            summary=function.summary,
+            comments=function.comments,
+            args=args,
+            sizes=function.sizes,
+            constants=constants,
+            headers=headers(ctx, function),
+            helpers=tuple(helpers),
+            bodies=bodies,
+            entries=entries,
+            launches=launches,
+            launch_note=self._launch_note(),
+            size_note=_size_note(function),
+            placed=tuple(self.placed),
+            layouts=tuple((name, layout.words()) for name, layout in ctx.layouts.items()),
+            choices=tuple(ctx.choices),
+            arcs=self.arcs,
+            unproven=sum(not arc.proven for arc in self.arcs),
+            requires=self._requirements() if not ctx.variant else (),
+        )
+
+    def _requirements(self) -> tuple[str, ...]:
+        return tuple(f"{name} % {size} == 0" for name, size in self.ctx.aligned_tensors.items())
+
+    def _params(self, body: tuple[CStmt, ...]) -> tuple[EntryParam, ...]:
+        ctx = self.ctx
+        _, writes = global_uses(ctx.launch.body)
+        from tile2c.transpile.render.expressions import CPrinter
+
+        printer = CPrinter(ctx.target.dialect)
+        found = []
+        for param in ctx.function.params:
+            if param.tensor is not None:
+                shape = ", ".join(printer(extent) for extent in param.tensor.shape)
+                found.append(
+                    EntryParam(
+                        name=param.name,
+                        kind="tensor",
+                        dtype=param.tensor.dtype,
+                        written=param.name in writes,
+                        remark=f"[{shape}]",
+                    )
+                )
+            elif param.scalar is not None:
+                found.append(EntryParam(name=param.name, kind="scalar", dtype=param.scalar.dtype))
+        for size in ctx.function.sizes:
+            if _mentions(body, size.name) or self._in_names(size.name):
+                found.append(EntryParam(name=size.name, kind="size", dtype=size.dtype))
+        return tuple(found)
+
+    def _entries(
+        self, body: tuple[CStmt, ...], params: tuple[EntryParam, ...]
+    ) -> tuple[tuple[Body, ...], tuple[Entry, ...], tuple[LaunchPlan, ...]]:
+        ctx, name = self.ctx, self.ctx.function.name
+        threads = ctx.launch.threads
+        grid = self._grid()
+
+        def launch(entry: str, when: str | None) -> LaunchPlan:
+            return LaunchPlan(
+                group=0, when=when, entry=entry, grid=grid, block=threads, shared_bytes=self.dynamic
+            )
+
+        if not ctx.variant:
+            entry = Entry(name=name, params=params, threads=threads, body=body)
+            return (), (entry,), (launch(name, None),)
+        shared = ctx.namer.ours(f"{name}_block", f"{name}_body")
+        entries = []
+        for suffix, aligned in (("", True), ("_any", False)):
+            call = CCall(
+                dtype=INT32,
+                function=shared,
+                template=(Const(dtype=BOOL, value=aligned),),
+                args=tuple(b.local(param.name, param.dtype) for param in params),
+            )
+            comment = (
+                f"Rows of every tensor start on 16-byte boundaries: {self._condition()}."
+                if aligned
+                else "Any sizes and addresses: element by element where rows may start anywhere."
+            )
+            entries.append(
+                Entry(
+                    name=f"{name}{suffix}",
+                    params=params,
+                    threads=threads,
+                    body=(Do(call=call),),
+                    comments=(comment,),
+                )
+            )
+        whole = Body(name=shared, template=("bool aligned",), params=params, body=body)
+        launches = (launch(name, self._condition()), launch(f"{name}_any", None))
+        return (whole,), tuple(entries), launches
+
+    def _condition(self) -> str:
+        """When rows are aligned: on sizes, then on addresses."""
+        from tile2c.transpile.render.expressions import CPrinter
+        from tile2c.transpile.render.simt import unnamed
+
+        printer = CPrinter(self.ctx.target.dialect)
+        parts = [
+            f"{printer(unnamed(stride))} % {width} == 0"
+            for stride, width in self.ctx.aligned_pitches.items()
+        ]
+        parts += self._requirements()
+        return " and ".join(parts)
+
+    def _grid(self) -> tuple[Expr, Expr, Expr]:
+        place = Place(values={})
+        extents = [convert(self.ctx, extent, place) for extent in self.ctx.launch.grid]
+        extents += [const(1)] * (3 - len(extents))
+        return extents[0], extents[1], extents[2]
+
+    def _launch_note(self) -> str:
+        from tile2c.transpile.render.expressions import CPrinter
+        from tile2c.transpile.render.simt import unnamed
+
+        printer = CPrinter(self.ctx.target.dialect)
+        grid = ", ".join(printer(unnamed(e)) for e in self._grid()[: len(self.ctx.launch.grid)])
+        x, y, z = self.ctx.launch.threads
+        block = str(x) if (y, z) == (1, 1) else f"({x}, {y}, {z})"
+        shared = (
+            f"{self.dynamic} bytes ({bytes_words(self.dynamic)}) of dynamic shared memory"
+            if self.dynamic
+            else "no dynamic shared memory"
+        )
+        return f"grid ({grid}), block {block}, {shared}"
+
+
+def Cast_int(value: Expr) -> Expr:  # noqa: N802
+    """int(value): grid dimensions are unsigned in C."""
+    return CCall(dtype=INT32, function="int", args=(value,))
+
+
+def drop_leading_fills(ctx: Context, body: Sequence[Stmt]) -> tuple[dict[str, str], tuple[Stmt, ...]]:
+    """Zero fills of whole fragments before anything touches them become initialisers: name -> quote."""
+    from tile2c.transpile.ir.forms import Parallel, Store
+    from tile2c.transpile.lower.simt.pipeline import _deep
+
+    zeroed: dict[str, str] = {}
+    touched: set[str] = set()
+    rest: list[Stmt] = []
+    for stmt in body:
+        target = None
+        if isinstance(stmt, Parallel) and len(stmt.body) == 1 and not stmt.comments:
+            (store,) = stmt.body
+            if isinstance(store, Store) and store.buffer.scope == "fragment":
+                whole = [b.known(e) for e in store.buffer.shape if b.known(e) != 1]
+                covered = [b.known(e) for e in stmt.extents if b.known(e) != 1]
+                zero = isinstance(store.value, Const) and store.value.value == 0
+                starts = all(isinstance(p, Var) or b.literal(p, 0) for p in store.index)
+                if zero and starts and whole == covered and store.buffer.name not in touched:
+                    target = store.buffer.name
+        if target is not None:
+            zeroed[target] = stmt.quote
+            touched.add(target)
+            continue
+        touched |= _deep(stmt)
+        rest.append(stmt)
+    return zeroed, tuple(rest)
+
+
+def global_uses(body: Sequence[Stmt]) -> tuple[set[str], set[str]]:
+    """Names of the tensors that are read, and of those that are written."""
+    reads: set[str] = set()
+    writes: set[str] = set()
+    from tile2c.transpile.ir.forms import Parallel
+
+    for stmt in walk(body):
+        if isinstance(stmt, Copy | Reduce):
+            _note(reads, stmt.src.buffer)
+            _note(writes, stmt.dst.buffer)
+        elif isinstance(stmt, Fill):
+            _note(writes, stmt.dst.buffer)
+        elif isinstance(stmt, Parallel):
+            for load in all_loads(stmt.body):
+                _note(reads, load.buffer)
+            for buffer, _ in all_stores(stmt.body):
+                _note(writes, buffer)
+        else:
+            for expr in expressions(stmt):
+                for load in loads_in(expr):
+                    _note(reads, load.buffer)
+            if hasattr(stmt, "index") and hasattr(stmt, "buffer"):
+                _note(writes, stmt.buffer)
+    return reads, writes
+
+
+def _note(names: set[str], buffer: Buffer) -> None:
+    if buffer.scope == "global":
+        names.add(buffer.name)
+
+
+def _only(nodes: Sequence[Node], names: set[str]) -> tuple[Node, ...]:
+    """The nodes without accesses that nobody has to order."""
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, LoopStep):
+            found.append(replace(node, body=_only(node.body, names)))
+        elif isinstance(node, BranchStep):
+            found.append(
+                replace(node, then=_only(node.then, names), orelse=_only(node.orelse, names))
+            )
+        else:
+            found.append(
+                replace(
+                    node,
+                    accesses=tuple(x for x in node.accesses if x.buffer in names),
+                    completes=tuple(x for x in node.completes if x.buffer in names),
+                )
+            )
+    return tuple(found)
+
+
+def flatten(nodes: Sequence[Node]) -> tuple[CStmt, ...]:
+    """The step tree as statements."""
+    found: list[CStmt] = []
+    for node in nodes:
+        if isinstance(node, LoopStep):
+            found.append(_fill_frame(node.frame, flatten(node.body)))
+        elif isinstance(node, BranchStep):
+            from tile2c.transpile.lower.plan import Branch
+
+            found.append(
+                Branch(
+                    condition=node.condition,
+                    then=flatten(node.then),
+                    orelse=flatten(node.orelse),
+                    comments=node.comments,
+                )
+            )
+        else:
+            found += node.body
+    return tuple(found)
+
+
+def _fill_frame(frame: CStmt, body: tuple[CStmt, ...]) -> CStmt:
+    if isinstance(frame, Section):
+        return replace(frame, body=tuple(_fill_frame(part, body) for part in frame.body))
+    assert isinstance(frame, Loop | Repeat)
+    return replace(frame, body=body)
+
+
+def _mentions(value: object, name: str) -> bool:
+    """Whether a variable or array occurs anywhere in the steps or statements."""
+    if isinstance(value, Var):
+        return value.name == name or value.name.startswith(f"{name}.")
+    if isinstance(value, Load):
+        return value.buffer.name == name
+    if hasattr(value, "array") and value.array == name:
+        return True
+    if is_dataclass(value) and not isinstance(value, type | Arc | DType):
+        return any(_mentions(getattr(value, item.name), name) for item in fields(value))
+    if isinstance(value, tuple | list):
+        return any(_mentions(part, name) for part in value)
+    return False
+
+
+def _names_const(value: object, name: str) -> bool:
+    if isinstance(value, Const):
+        return value.name == name
+    if is_dataclass(value) and not isinstance(value, type | Arc | DType):
+        return any(_names_const(getattr(value, item.name), name) for item in fields(value))
+    if isinstance(value, tuple | list):
+        return any(_names_const(part, name) for part in value)
+    return False
+
+
+def _with_hidden(
+    constants: tuple[Const, ...], helpers: Sequence[object], function: Function
+) -> tuple[Const, ...]:
+    """Constants that only a helper's text names (dimensions of the shared struct)."""
+    texts = " ".join(str(field) for helper in helpers for field in helper.fields)  # type: ignore[attr-defined]
+    import re
+
+    words = set(re.findall(r"\w+", texts))
+    chosen = {c.name for c in constants}
+    return tuple(c for c in function.constants if c.name in chosen or c.name in words)
+
+
+_ORDER = (
+    "infinity", "vector_types", "swizzle", "shared_struct", "shared_memory", "pack", "load_vector", "store_vector",
+    "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "floor_div",
+    "floor_mod", "ceil_div", "lanes_reduce",
+)  # fmt: skip
+
+
+def ordered(helpers: list) -> list:  # type: ignore[type-arg]
+    """Helpers in a fixed order, whatever order they were asked for in."""
+
+    def place(helper: object) -> tuple[int, str, str]:
+        template: str = helper.template  # type: ignore[attr-defined]
+        known = _ORDER.index(template) if template in _ORDER else len(_ORDER)
+        return known, template, str(helper.fields)  # type: ignore[attr-defined]
+
+    return sorted(helpers, key=place)
+
+
+def headers(ctx: Context, function: Function) -> tuple[str, ...]:
+    """Headers of the vendor's toolkit that the text's types need."""
+    used = [p.tensor.dtype for p in function.params if p.tensor is not None]
+    used += [p.scalar.dtype for p in function.params if p.scalar is not None]
+    used += [x.dtype for launch in function.launches for x in launch.buffers]
+    table = ctx.target.dialect.headers
+    found = [header for name in ("", *(dtype.name for dtype in used)) for header in table.get(name, ())]
+    return tuple(dict.fromkeys(found))
+
+
+def _arg(param: object, reads: set[str], writes: set[str]) -> TensorArg | ScalarArg:
+    from tile2c.transpile.ir.forms import Param
+
+    assert isinstance(param, Param)
+    if param.tensor is None:
+        assert param.scalar is not None
+        return ScalarArg(name=param.name, dtype=param.scalar.dtype)
+    role = "in" if param.name not in writes else "inout" if param.name in reads else "out"
+    return TensorArg(
+        name=param.name,
+        dtype=param.tensor.dtype,
+        shape=param.tensor.shape,
+        strides=param.tensor.strides,
+        role=role,  # type: ignore[arg-type]
+    )
+
+
+def _size_note(function: Function) -> str:
+    if not function.sizes:
+        return ""
+    names = [size.name for size in function.sizes]
+    free = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{free} {'is' if len(names) == 1 else 'are'} free"

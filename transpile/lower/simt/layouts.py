@@ -1,0 +1,209 @@
+"""Fragment layouts: who holds which element of a tile, as digits.
+
+A dimension of extent E is written in mixed radix, fastest digit first; each digit is held by the
+thread index or by the thread's own values. From that follow, without search: inverse, equality of
+owners, replicas and the text of a coordinate. Digits may multiply past the shape: padding, guarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """One factor of one dimension. `weight` is in threads, or in the thread's value index.
+
+    `name` suggests the loop variable over a value digit; it takes no part in comparisons of owners.
+    """
+
+    holder: Literal["thread", "value"]
+    extent: int
+    weight: int
+    name: str = "v"
+
+    def owner(self) -> tuple[str, int, int]:
+        """What two layouts must share for a thread to hold the same elements."""
+        return (self.holder, self.extent, self.weight if self.holder == "thread" else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One dimension of the C array that stores a thread's values: value indices by `weight`."""
+
+    extent: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Digits of each dimension, fastest first; storage axes, slowest first."""
+
+    shape: tuple[int, ...]
+    dims: tuple[tuple[Digit, ...], ...]
+    threads: int
+    axes: tuple[Axis, ...]
+    element: Literal["array", "vector"] = "array"  # last axis as a C array or as a vector type
+
+    @property
+    def values(self) -> int:
+        """Elements that one thread holds."""
+        return prod(axis.extent for axis in self.axes)
+
+    def padded(self, dim: int) -> bool:
+        """Whether the digits of `dim` reach past its extent."""
+        return prod(digit.extent for digit in self.dims[dim]) > self.shape[dim]
+
+    def value_digits(self) -> tuple[tuple[int, Digit], ...]:
+        """(dimension, digit) of every value digit, slowest in storage first."""
+        found = [
+            (dim, digit)
+            for dim, digits in enumerate(self.dims)
+            for digit in digits
+            if digit.holder == "value" and digit.extent > 1
+        ]
+        return tuple(sorted(found, key=lambda pair: -pair[1].weight))
+
+    def thread_digits(self) -> tuple[tuple[int, Digit], ...]:
+        """(dimension, digit) of every thread digit, by weight."""
+        found = [
+            (dim, digit)
+            for dim, digits in enumerate(self.dims)
+            for digit in digits
+            if digit.holder == "thread" and digit.extent > 1
+        ]
+        return tuple(sorted(found, key=lambda pair: pair[1].weight))
+
+    def replicas(self) -> tuple[tuple[int, int], ...]:
+        """(weight, extent) of the parts of the thread index that no dimension uses."""
+        gaps, at = [], 1
+        for _, digit in self.thread_digits():
+            if digit.weight > at:
+                gaps.append((at, digit.weight // at))
+            at = digit.weight * digit.extent
+        if at < self.threads:
+            gaps.append((at, -(-self.threads // at)))
+        return tuple(gaps)
+
+    def place(self, dim: int, digit: Digit) -> int:
+        """The elements of `dim` that one step of `digit` moves."""
+        digits = self.dims[dim]
+        return prod(other.extent for other in digits[: digits.index(digit)])
+
+    def owners(self, dim: int) -> tuple[tuple[str, int, int], ...]:
+        """Comparable description of who holds a coordinate of `dim`."""
+        return tuple(digit.owner() for digit in self.dims[dim] if digit.extent > 1)
+
+    def locate(self, thread: int, value: int) -> tuple[int, ...]:
+        """The element at value index `value` of `thread`; may lie in the padding."""
+        at = []
+        for digits in self.dims:
+            coordinate, place = 0, 1
+            for digit in digits:
+                index = thread if digit.holder == "thread" else value
+                coordinate += index // digit.weight % digit.extent * place
+                place *= digit.extent
+            at.append(coordinate)
+        return tuple(at)
+
+    def words(self) -> str:
+        """The layout for people: `rows lane/4 + 8 h + ...`."""
+        return "; ".join(_dimension_words(digits) for digits in self.dims)
+
+
+def _dimension_words(digits: Sequence[Digit]) -> str:
+    parts, place = [], 1
+    for digit in digits:
+        if digit.extent > 1:
+            who = f"thread / {digit.weight} % {digit.extent}" if digit.holder == "thread" else digit.name
+            if digit.holder == "value":
+                who = f"{digit.name} < {digit.extent}"
+            parts.append(f"({who}) * {place}" if place > 1 else f"({who})")
+        place *= digit.extent
+    return " + ".join(parts) or "0"
+
+
+def project(layout: Layout, keep: Sequence[int], shape: tuple[int, ...]) -> Layout:
+    """The layout of a tile over some dimensions of `layout`; the rest are replicas.
+
+    Value digits get new weights, in the order they had in the storage.
+    """
+    kept = [(dim, digit) for dim, digit in layout.value_digits() if dim in keep]
+    weights: dict[tuple[int, Digit], int] = {}
+    at = 1
+    for dim, digit in reversed(kept):
+        weights[(dim, digit)] = at
+        at *= digit.extent
+    dims = tuple(
+        tuple(
+            Digit(d.holder, d.extent, weights.get((dim, d), 1), d.name)
+            if d.holder == "value"
+            else d
+            for d in layout.dims[dim]
+        )
+        for dim in keep
+    )
+    axes = tuple(Axis(digit.extent, weights[(dim, digit)]) for dim, digit in kept)
+    return Layout(shape, dims, layout.threads, axes or (Axis(1, 1),))
+
+
+def default_layout(
+    shape: tuple[int, ...], threads: int, lanes: int, width: int, reduced: frozenset[int]
+) -> Layout:
+    """Coalesced: neighbours of the last dimension in one thread's vector, then across threads.
+
+    A row stays within a warp where there are rows for every warp and its dimension is reduced: then
+    its reduction needs shuffles only. Otherwise a row gets as many threads as it has vectors.
+    """
+    last = len(shape) - 1
+    rows = prod(shape[:last])
+    vectors = -(-shape[last] // width)
+    across = _threads_across(rows, vectors, threads, lanes, last in reduced)
+    chunks = -(-vectors // across)
+    dims: list[tuple[Digit, ...]] = [()] * len(shape)
+    weight = 1  # value index
+    last_digits = [Digit("value", width, weight, "v"), Digit("thread", across, 1)]
+    weight *= width
+    last_digits.append(Digit("value", chunks, weight, "c"))
+    weight *= chunks
+    dims[last] = tuple(digit for digit in last_digits if digit.extent > 1)
+    at = across  # thread weight
+    names = ("r", "s", "t")
+    for order, dim in enumerate(range(last - 1, -1, -1)):
+        left = threads // at
+        used = _largest_divisor(left, shape[dim])
+        per_thread = -(-shape[dim] // used)
+        digits = [Digit("thread", used, at), Digit("value", per_thread, weight, names[min(order, 2)])]
+        dims[dim] = tuple(digit for digit in digits if digit.extent > 1)
+        at *= used
+        weight *= per_thread
+    layout = Layout(shape, tuple(dims), threads, ())
+    axes = tuple(Axis(digit.extent, digit.weight) for _, digit in layout.value_digits())
+    return Layout(shape, tuple(dims), threads, axes or (Axis(1, 1),))
+
+
+def _threads_across(rows: int, vectors: int, threads: int, lanes: int, reduced: bool) -> int:
+    """How many threads share a row: a divisor of `threads`."""
+    if rows == 1:
+        return threads if vectors > 1 else 1
+    whole = min(threads, lanes)
+    if reduced and rows * whole >= threads and threads % whole == 0:
+        limit = whole
+    else:
+        limit = threads
+    wanted = min(limit, _power_of_two_up(vectors))
+    candidates = [d for d in range(1, threads + 1) if threads % d == 0 and d <= wanted]
+    enough = [d for d in candidates if threads // d <= rows]
+    best = [d for d in enough or candidates if d % lanes == 0 or lanes % d == 0]
+    return max(best or enough or candidates)
+
+
+def _largest_divisor(of: int, limit: int) -> int:
+    return max(d for d in range(1, of + 1) if of % d == 0 and d <= max(limit, 1))
+
+
+def _power_of_two_up(value: int) -> int:
+    return 1 << max(0, value - 1).bit_length()

@@ -1,0 +1,656 @@
+"""T.Parallel loops, and the copies and fills that are such loops: who runs which iteration, and how.
+
+A loop over fragments runs where their elements are held; one without runs over coalesced chunks.
+Neighbouring memory accesses become vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from math import prod
+
+from tile2c.transpile.ir.dtypes import INT32
+from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var, const
+from tile2c.transpile.ir.forms import Let, Stmt, Store
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.plan import (
+    Address,
+    Assign,
+    Branch,
+    CCall,
+    CStmt,
+    Declarator,
+    Do,
+    Element,
+    Escape,
+    Local,
+    Loop,
+    Section,
+)
+from tile2c.transpile.lower.simt.access import (
+    alignment,
+    all_loads,
+    all_stores,
+    neighbours,
+    vector_width,
+)
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.layouts import Digit, Layout
+from tile2c.transpile.lower.simt.scalars import lower_scalars
+from tile2c.transpile.lower.simt.steps import Access, Step
+from tile2c.transpile.lower.simt.values import Place, convert, guards, offset, shared_element
+
+
+@dataclass(slots=True)
+class Iteration:
+    """How the loop is run by the threads."""
+
+    place: Place  # coordinates of the first element of a vector
+    vector: Expr | None  # C variable over a vector's elements
+    width: int
+    frames: list[CStmt]  # loops from the outside, bodies empty
+    coordinates: list[tuple[str, Expr]]  # C name and value of each loop variable, set in the innermost
+    masks: list[Expr]  # C conditions under which this thread has this element at all
+    once: list[Expr]  # C conditions that pick one of several replicas, for effects on memory
+    owner: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelLoop:
+    """A loop to lower: from T.Parallel, or made from a copy or a fill."""
+
+    loop_vars: tuple[Var, ...]
+    extents: tuple[Expr, ...]
+    body: tuple[Stmt, ...]
+    quote: str
+    comments: tuple[str, ...]
+    layout: Layout | None = None
+    asynchronous: bool = False  # copies to shared memory are only started
+
+
+def lower_parallel(ctx: Context, loop: ParallelLoop) -> Step:
+    """The loop as one step, with its accesses to shared and global memory."""
+    facts = ctx.facts
+    for var, extent in zip(loop.loop_vars, loop.extents, strict=True):
+        ctx.facts = ctx.facts.with_range(var, const(0), extent)
+    held = [ctx.namer.author(var.name) for var in loop.loop_vars]
+    iteration = _iteration(ctx, loop, held)
+    body = _Body(ctx, loop, iteration).statements()
+    for name in held:
+        ctx.namer.release(name)
+    ctx.facts = facts
+    return Step(
+        body=(Section(comments=(*loop.comments, *_mark(loop.quote)), body=_wrap(iteration, body)),),
+        accesses=_accesses(ctx, loop, iteration),
+        quote=loop.quote,
+    )
+
+
+def _mark(quote: str) -> tuple[str, ...]:
+    return (quote,) if quote else ()
+
+
+# ---- who runs what
+
+
+def _iteration(ctx: Context, loop: ParallelLoop, names: list[str]) -> Iteration:
+    if loop.layout is not None:
+        return _over_layout(ctx, loop, loop.layout, names)
+    return _over_chunks(ctx, loop, names)
+
+
+def _over_layout(ctx: Context, loop: ParallelLoop, layout: Layout, names: list[str]) -> Iteration:
+    """Every thread visits the elements it holds."""
+    last = len(loop.loop_vars) - 1
+    accesses = [*_memory(loop)]
+    first = layout.dims[last][:1]
+    vector: Digit | None = None
+    if first and first[0].holder == "value" and first[0].extent > 1:
+        width = vector_width(ctx, accesses, loop.loop_vars[last].name, first[0].extent)
+        if width == first[0].extent:
+            vector = first[0]
+    digits: dict[tuple[int, Digit], Expr] = {}
+    frames: list[CStmt] = []
+    taken: list[str] = []
+    vector_var: Expr | None = None
+    for dim, digit in layout.value_digits():
+        name = ctx.namer.ours(digit.name, f"{digit.name}_{names[dim]}")
+        taken.append(name)
+        digits[(dim, digit)] = b.local(name)
+        if digit is vector and dim == last:
+            vector_var = b.local(name)
+            digits[(dim, digit)] = vector_var
+        else:
+            frames.append(_loop(name, const(digit.extent)))
+    for name in taken:
+        ctx.namer.release(name)
+    coordinates = []
+    masks: list[Expr] = []
+    for dim, name in enumerate(names):
+        skip = vector if dim == last else None
+        coordinates.append((name, coordinate(ctx, layout, dim, digits, skip)))
+        if layout.padded(dim):
+            masks.append(b.less(b.local(name), loop.extents[dim]))
+    place = Place(
+        values={var.name: b.local(name) for var, name in zip(loop.loop_vars, names, strict=True)},
+        dims={var.name: dim for dim, var in enumerate(loop.loop_vars)},
+        layout=layout,
+        digits=digits,
+    )
+    once = [
+        b.compare("==", ctx.thread_digit(weight, extent), const(0))
+        for weight, extent in layout.replicas()
+    ]
+    owner = ("layout", tuple(layout.owners(dim) for dim in range(len(names))), layout.shape)
+    width = vector.extent if vector is not None else 1
+    _unroll(frames, layout.values)
+    return Iteration(place, vector_var, width, frames, coordinates, masks, once, owner)
+
+
+def _unroll(frames: list[CStmt], values: int) -> None:
+    """Loops over registers are unrolled: a run-time index would send them to local memory."""
+    if frames and values >= 16:
+        first = frames[0]
+        assert isinstance(first, Loop)
+        frames[0] = _with(first, unroll=True)
+
+
+def _with(loop: Loop, **changes: object) -> Loop:
+    from dataclasses import replace
+
+    return replace(loop, **changes)  # type: ignore[arg-type]
+
+
+def coordinate(
+    ctx: Context,
+    layout: Layout,
+    dim: int,
+    digits: dict[tuple[int, Digit], Expr],
+    skip: Digit | None = None,
+) -> Expr:
+    """The coordinate of `dim` from the thread and the value digits, slow digits first."""
+    terms: list[Expr] = []
+    for digit in reversed(layout.dims[dim]):
+        if digit.extent == 1 or digit is skip:
+            continue
+        place = layout.place(dim, digit)
+        if digit.holder == "thread":
+            terms.append(ctx.thread_digit(digit.weight, digit.extent, place))
+        else:
+            terms.append(b.mul(digits[(dim, digit)], const(place)))
+    named = [t for t in terms if isinstance(t, Var) and t.name in ctx.terms.values()]
+    rest = [t for t in terms if t not in named]
+    return b.add(*named, *rest) if terms else const(0)
+
+
+def _over_chunks(ctx: Context, loop: ParallelLoop, names: list[str]) -> Iteration:
+    """Coalesced: consecutive threads take consecutive vectors of the last dimension."""
+    last = len(loop.loop_vars) - 1
+    extents = [b.known(extent) for extent in loop.extents]
+    inner = extents[last]
+    width = 1
+    if inner is not None:
+        width = vector_width(ctx, _memory(loop), loop.loop_vars[last].name, inner)
+        if all(extent is not None for extent in extents):
+            total = prod(extent or 1 for extent in extents)
+            while width > 1 and total // width < ctx.threads:
+                width //= 2
+    place = Place(
+        values={var.name: b.local(name) for var, name in zip(loop.loop_vars, names, strict=True)}
+    )
+    vector = b.local(ctx.namer.ours("v", "e")) if width > 1 else None
+    if vector is not None:
+        ctx.namer.release(vector.name)  # type: ignore[attr-defined]
+    owner = ("chunks", tuple(loop.extents), width, ctx.threads)
+    live = [dim for dim in range(last + 1) if extents[dim] != 1]
+    if len(live) <= 1:
+        dim = live[0] if live else last
+        frame = Loop(
+            var=names[dim],
+            start=b.mul(ctx.thread(), const(width)) if dim == last else ctx.thread(),
+            stop=loop.extents[dim],
+            step=const(ctx.threads * (width if dim == last else 1)),
+            body=(),
+            dtype=INT32,
+        )
+        fixed = [(names[other], const(0)) for other in range(last + 1) if other != dim]
+        return Iteration(place, vector, width, [frame], fixed, [], [], owner)
+    chunk = ctx.namer.ours("chunk", "piece")
+    ctx.namer.release(chunk)
+    total_expr = loop.extents[0]
+    for extent in loop.extents[1:]:
+        total_expr = b.mul(total_expr, extent)
+    frame = Loop(
+        var=chunk,
+        start=ctx.thread(),
+        stop=b.div(total_expr, const(width)),
+        step=const(ctx.threads),
+        body=(),
+        dtype=INT32,
+    )
+    rest: Expr = b.local(chunk)
+    coordinates: list[tuple[str, Expr]] = []
+    for dim in range(last, -1, -1):
+        count: Expr = loop.extents[dim]
+        if dim == last:
+            count = const(inner // width) if inner is not None else loop.extents[dim]
+        elif extents[dim] is not None:
+            count = const(extents[dim] or 1)
+        part = rest if dim == 0 else b.mod(rest, count)
+        coordinates.insert(0, (names[dim], b.mul(part, const(width)) if dim == last else part))
+        rest = b.div(rest, count)
+    return Iteration(place, vector, width, [frame], coordinates, [], [], owner)
+
+
+def _loop(name: str, stop: Expr) -> Loop:
+    return Loop(var=name, start=const(0), stop=stop, step=const(1), body=(), dtype=INT32)
+
+
+def _memory(loop: ParallelLoop) -> list[tuple[Buffer, tuple[Expr, ...]]]:
+    loads = [(load.buffer, load.index) for load in all_loads(loop.body)]
+    return [*loads, *all_stores(loop.body)]
+
+
+# ---- what an iteration does
+
+
+class _Body:
+    """Statements of one iteration (or one vector of iterations)."""
+
+    def __init__(self, ctx: Context, loop: ParallelLoop, iteration: Iteration) -> None:
+        self.ctx, self.loop, self.it = ctx, loop, iteration
+        self.last = loop.loop_vars[-1].name
+        self.arrays: dict[Load, str] = {}
+        self.before: list[CStmt] = []
+        self.after: list[CStmt] = []
+        self.names: list[str] = []
+
+    def statements(self) -> tuple[CStmt, ...]:
+        rows = self._skip_condition()
+        guarded = tuple(rows)
+        place = self.it.place
+        place.guarded = guarded
+        named = self._name_parts()
+        if self.it.width > 1 and all(isinstance(stmt, Store | Let) for stmt in self.loop.body):
+            body = self._vector()
+        else:
+            body = self._elements()
+        head: list[CStmt] = []
+        used = [
+            Declarator(name=name, value=value)
+            for name, value in self.it.coordinates
+            if _uses((*named, *body), name) or any(b.mentions(m, name) for m in self._conditions(rows))
+        ]
+        if used:
+            head.append(Local(dtype=INT32, names=tuple(used)))
+        conditions = self._conditions(rows)
+        for name in self.names:
+            self.ctx.namer.release(name)
+        named_used = tuple(
+            stmt
+            for stmt in named
+            if isinstance(stmt, Local)
+            and (_uses(body, stmt.names[0].name) or any(b.mentions(c, stmt.names[0].name) for c in conditions))
+        )
+        inner = (*head, *named_used)
+        if not conditions:
+            return (*inner, *body)
+        remark = self._reason(rows)
+        if self.it.frames:
+            skip = Escape(kind="continue", condition=b.negate(b.both(conditions)), remark=remark)
+            return (*inner, skip, *body)
+        return (*inner, Branch(condition=b.both(conditions), then=tuple(body), remark=remark))
+
+    def _conditions(self, rows: Sequence[Expr]) -> list[Expr]:
+        """C conditions for the whole iteration: padding, replicas, rows outside the tensors."""
+        found = list(self.it.masks)
+        if self.it.once and self._only_memory():
+            found += self.it.once
+        return [*found, *(convert(self.ctx, row, self.it.place) for row in rows)]
+
+    def _reason(self, rows: Sequence[Expr]) -> str:
+        if rows:
+            return "the last tile may reach past the edge"
+        if self.it.masks:
+            return "padding of the layout"
+        return "every thread of the group holds the same: one writes"
+
+    def _only_memory(self) -> bool:
+        """Whether the body does nothing but store to memory that threads share."""
+        return all(
+            isinstance(stmt, Store) and stmt.buffer.scope in ("global", "shared")
+            for stmt in self.loop.body
+        )
+
+    def _skip_condition(self) -> list[Expr]:
+        """Guards (IR) that all effects share: without them nothing is left to do."""
+        if not self._only_memory():
+            return []
+        common: list[Expr] | None = None
+        for stmt in self.loop.body:
+            assert isinstance(stmt, Store)
+            if stmt.buffer.scope != "global":
+                return []
+            own = guards(self.ctx, stmt.buffer, stmt.index, self.it.place)
+            if self.it.width > 1:  # the last dimension is the vector's own affair
+                own = [check for check in own if not b.mentions(check, self.last)]
+            common = own if common is None else [check for check in common if check in own]
+        return common or []
+
+    def _name_parts(self) -> list[CStmt]:
+        """Names for coordinates that are used more than once: guards and addresses share them."""
+        counts: dict[Expr, int] = {}
+        wishes: dict[Expr, tuple[str, ...]] = {}
+        for buffer, index in _memory(self.loop):
+            if buffer.scope != "global":
+                continue
+            for position, part in enumerate(index):
+                if isinstance(part, Var) or b.known(part) is not None:
+                    continue
+                if not any(b.mentions(part, var.name) for var in self.loop.loop_vars):
+                    continue
+                checked = not self.ctx.facts.less(part, buffer.shape[position])
+                counts[part] = counts.get(part, 0) + (2 if checked else 1)
+                wishes.setdefault(part, _wishes(buffer, position))
+        found: list[CStmt] = []
+        for part, count in counts.items():
+            if count < 2 or (self.it.width == 1 and self._elementwise_only(part)):
+                continue
+            value = convert(self.ctx, part, self.it.place)
+            name = self.ctx.namer.ours(*wishes[part])
+            self.names.append(name)
+            self.it.place.loads = dict(self.it.place.loads)
+            self._parts[part] = b.local(name)
+            found.append(Local(dtype=INT32, names=(Declarator(name=name, value=value),)))
+        return found
+
+    @property
+    def _parts(self) -> dict[Expr, Expr]:
+        if not hasattr(self, "_part_table"):
+            self._part_table: dict[Expr, Expr] = {}
+            self.it.place.parts = self._part_table
+        return self._part_table
+
+    def _elementwise_only(self, part: Expr) -> bool:
+        return False
+
+    # ---- single elements
+
+    def _elements(self) -> tuple[CStmt, ...]:
+        body = lower_scalars(self.ctx, self.loop.body, self._element_place())
+        if self.it.vector is None:
+            return body
+        return (_with(_loop(_name(self.it.vector), const(self.it.width)), body=body),)
+
+    def _element_place(self) -> Place:
+        """The place of one element of the vector."""
+        place = self.it.place
+        if self.it.vector is None:
+            return place
+        base = place.values[self.last]
+        moved = b.add(base, self.it.vector)
+        return Place(
+            values={**place.values, self.last: moved},
+            dims=place.dims,
+            layout=place.layout,
+            digits=place.digits,
+            loads=place.loads,
+            guarded=place.guarded,
+            parts={
+                part: value
+                for part, value in place.parts.items()
+                if not b.mentions(part, self.last)
+            },
+        )
+
+    # ---- vectors
+
+    def _vector(self) -> tuple[CStmt, ...]:
+        direct = self._direct()
+        if direct is not None:
+            return direct
+        place = self._element_place()
+        for stmt in self.loop.body:
+            value = stmt.value if isinstance(stmt, Store | Let) else None
+            assert value is not None
+            for part in b.walk(value):
+                if isinstance(part, Load):
+                    self._read(part, place)
+            if isinstance(stmt, Store):
+                self._write(stmt, place)
+        inner = lower_scalars(self.ctx, self._local_stores(), place)
+        loop = _with(_loop(_name(self.it.vector), const(self.it.width)), body=inner)
+        return (*self.before, loop, *self.after)
+
+    def _local_stores(self) -> tuple[Stmt, ...]:
+        return self.loop.body
+
+    def _moves_as_vector(self, buffer: Buffer, index: tuple[Expr, ...]) -> bool:
+        return (
+            buffer.scope in ("global", "shared")
+            and neighbours(index, self.last)
+            and alignment(self.ctx, buffer, index, self.last, self.it.width) != "never"
+        )
+
+    def _array(self, load: Load) -> str:
+        """The array that holds a vector of this access, declared once."""
+        if load not in self.arrays:
+            name = self.ctx.namer.ours(f"{load.buffer.name}_part", f"{load.buffer.name}_piece")
+            self.names.append(name)
+            self.arrays[load] = name
+            self.before.append(
+                Local(
+                    dtype=load.dtype,
+                    const=False,
+                    align=self.it.width * load.dtype.bytes,
+                    names=(Declarator(name=name, dims=(const(self.it.width),)),),
+                )
+            )
+        return self.arrays[load]
+
+    def _read(self, load: Load, place: Place) -> None:
+        if load in self.arrays or not self._moves_as_vector(load.buffer, load.index):
+            return
+        name = self._array(load)
+        whole = Element(dtype=load.dtype, array=name, subscripts=())
+        self.before.append(Do(call=self._load_call(whole, load.buffer, load.index)))
+        place.loads[load] = Element(dtype=load.dtype, array=name, subscripts=(self._v(),))
+
+    def _write(self, stmt: Store, place: Place) -> None:
+        if not self._moves_as_vector(stmt.buffer, stmt.index):
+            return
+        load = Load(dtype=stmt.buffer.dtype, buffer=stmt.buffer, index=stmt.index)
+        fresh = load not in self.arrays
+        name = self._array(load)
+        place.loads[load] = Element(dtype=load.dtype, array=name, subscripts=(self._v(),))
+        if fresh or not any(isinstance(s, Do) and _writes(s, name) for s in self.after):
+            whole = Element(dtype=load.dtype, array=name, subscripts=())
+            self.after.append(Do(call=self._store_call(whole, stmt.buffer, stmt.index)))
+
+    def _v(self) -> Expr:
+        assert self.it.vector is not None
+        return self.it.vector
+
+    def _direct(self) -> tuple[CStmt, ...] | None:
+        """A plain copy needs no loop over the vector's elements."""
+        if len(self.loop.body) != 1:
+            return None
+        (stmt,) = self.loop.body
+        if not isinstance(stmt, Store) or not isinstance(stmt.value, Load):
+            return None
+        source, buffer = stmt.value, stmt.buffer
+        into = self._row_of(buffer, stmt.index)
+        out_of = self._row_of(source.buffer, source.index)
+        if into is not None and self._moves_as_vector(source.buffer, source.index):
+            return (Do(call=self._load_call(into, source.buffer, source.index)),)
+        if out_of is not None and self._moves_as_vector(buffer, stmt.index):
+            return (Do(call=self._store_call(out_of, buffer, stmt.index)),)
+        if self._moves_as_vector(buffer, stmt.index) and self._moves_as_vector(
+            source.buffer, source.index
+        ):
+            if self._can_start(source.dtype.bytes, buffer):
+                return (Do(call=self._start_call(buffer, stmt.index, source)),)
+            whole = Element(dtype=source.dtype, array=self._array(source), subscripts=())
+            load = Do(call=self._load_call(whole, source.buffer, source.index))
+            store = Do(call=self._store_call(whole, buffer, stmt.index))
+            return (*self.before, load, store)
+        return None
+
+    def _can_start(self, element_bytes: int, buffer: Buffer) -> bool:
+        size = element_bytes * self.it.width
+        return self.loop.asynchronous and buffer.scope == "shared" and size in self.ctx.target.async_copy
+
+    def _start_call(self, buffer: Buffer, index: tuple[Expr, ...], source: Load) -> CCall:
+        """`copy_async<8>(shared, global)`: the copy is started, a wait ends it."""
+        to, where = self._address(buffer, index), self._address(source.buffer, source.index)
+        valid = self._valid(source.buffer, source.index)
+        self.ctx.require_alignment(source.buffer, source.index, self.last, self.it.width)
+        size = self.it.width * source.dtype.bytes
+        template: tuple[Expr, ...] = (const(self.it.width),)
+        if self.ctx.variant:
+            template = (*template, b.local("aligned"))
+        self.ctx.need("copy_async", tail=valid is not None, variant=self.ctx.variant, bytes=size)
+        args = (to, where) if valid is None else (to, where, valid)
+        return CCall(dtype=INT32, function="copy_async", args=args, template=template)
+
+    def _row_of(self, buffer: Buffer, index: tuple[Expr, ...]) -> Element | None:
+        """The fragment's storage row that is exactly this vector, if it is one."""
+        if buffer.scope != "fragment":
+            return None
+        layout = self.ctx.layouts[buffer.name]
+        if layout.axes[-1].extent != self.it.width or layout.element != "array":
+            return None
+        element = convert(
+            self.ctx, Load(dtype=buffer.dtype, buffer=buffer, index=index), self.it.place
+        )
+        assert isinstance(element, Element)
+        if element.subscripts[-1] != self.it.vector:
+            return None
+        self.ctx.aligned_fragments.add(buffer.name)
+        return Element(dtype=buffer.dtype, array=element.array, subscripts=element.subscripts[:-1])
+
+    def _valid(self, buffer: Buffer, index: tuple[Expr, ...]) -> Expr | None:
+        """How many of the vector's elements are inside, or None if all are, always."""
+        place = self.it.place
+        checks = guards(self.ctx, buffer, index, place)
+        rows = [check for check in checks if not b.mentions(check, self.last)]
+        tail = not self.ctx.facts.less(index[-1], buffer.shape[-1])
+        if not rows and not tail:
+            return None
+        inside: Expr = const(self.it.width)
+        if tail:
+            inside = b.sub(convert(self.ctx, buffer.shape[-1], place), convert(self.ctx, index[-1], place))
+        if not rows:
+            return inside
+        from tile2c.transpile.ir.expr import Select
+
+        condition = b.both([convert(self.ctx, row, place) for row in rows])
+        return Select(dtype=INT32, condition=condition, a=inside, b=const(0))
+
+    def _address(self, buffer: Buffer, index: tuple[Expr, ...]) -> Expr:
+        if buffer.scope == "shared":
+            layout = self.ctx.shared.get(buffer.name)
+            whole = layout is not None and self.it.width % layout.chunk == 0
+            element = shared_element(self.ctx, buffer, index, self.it.place, whole=whole)
+        else:
+            where = offset(self.ctx, buffer, index, self.it.place)
+            element = Element(dtype=buffer.dtype, array=buffer.name, subscripts=(where,))
+        return Address(dtype=buffer.dtype, element=element)
+
+    def _load_call(self, into: Expr, buffer: Buffer, index: tuple[Expr, ...]) -> CCall:
+        return self._call("load_vector", (into, self._address(buffer, index)), buffer, index)
+
+    def _store_call(self, source: Expr, buffer: Buffer, index: tuple[Expr, ...]) -> CCall:
+        return self._call("store_vector", (self._address(buffer, index), source), buffer, index)
+
+    def _call(
+        self, helper: str, args: tuple[Expr, ...], buffer: Buffer, index: tuple[Expr, ...]
+    ) -> CCall:
+        """A vector helper; on global memory it may stop early, and may meet unaligned rows."""
+        valid = self._valid(buffer, index) if buffer.scope == "global" else None
+        template: tuple[Expr, ...] = ()
+        if buffer.scope == "global":
+            self.ctx.require_alignment(buffer, index, self.last, self.it.width)
+            if self.ctx.variant:
+                template = (b.local("aligned"),)
+        self.ctx.need("pack")
+        self.ctx.need(helper, tail=valid is not None, variant=bool(template))
+        if valid is not None:
+            args = (*args, valid)
+        return CCall(dtype=INT32, function=helper, args=args, template=template)
+
+
+def _wishes(buffer: Buffer, position: int) -> tuple[str, ...]:
+    """Names for a coordinate: by its place in the tensor, then with the tensor's name."""
+    rank = len(buffer.shape)
+    word = "at" if rank == 1 else {1: "col", 2: "row"}.get(rank - position, "plane")
+    return (word, f"{word}_{buffer.name}")
+
+
+def _name(expr: Expr | None) -> str:
+    assert isinstance(expr, Var)
+    return expr.name
+
+
+def _writes(stmt: Do, array: str) -> bool:
+    return isinstance(stmt.call, CCall) and any(
+        isinstance(arg, Element) and arg.array == array for arg in stmt.call.args[1:]
+    )
+
+
+def _uses(statements: Sequence[CStmt], name: str) -> bool:
+    """Whether the C variable occurs in the statements."""
+    return any(_occurs(statement, name) for statement in statements)
+
+
+def _occurs(value: object, name: str) -> bool:
+    if isinstance(value, Expr):
+        return any(
+            (isinstance(part, Var) and part.name == name)
+            or (isinstance(part, Element) and part.array == name)
+            for part in b.walk(value)
+        )
+    if isinstance(value, CStmt | Declarator):
+        return any(_occurs(getattr(value, item.name), name) for item in fields(value))
+    if isinstance(value, tuple):
+        return any(_occurs(part, name) for part in value)
+    return False
+
+
+def _wrap(iteration: Iteration, body: tuple[CStmt, ...]) -> tuple[CStmt, ...]:
+    """The body inside the loops, innermost first."""
+    for frame in reversed(iteration.frames):
+        assert isinstance(frame, Loop)
+        body = (_with(frame, body=body),)
+    return body
+
+
+def _accesses(ctx: Context, loop: ParallelLoop, iteration: Iteration) -> tuple[Access, ...]:
+    """What the loop touches of memory that threads share."""
+    found: list[Access] = []
+    stores = {(id(buffer), index) for buffer, index in all_stores(loop.body)}
+    for buffer, index in _memory(loop):
+        if buffer.scope not in ("shared", "global"):
+            continue
+        position = tuple(b.substitute(part, _canonical(loop)) for part in index)
+        owner = (iteration.owner, position) if not iteration.once else (*iteration.owner, "one", position)
+        found.append(
+            Access(
+                buffer=buffer.name,
+                write=(id(buffer), index) in stores,
+                owner=owner,
+            )
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _canonical(loop: ParallelLoop) -> dict[str, Expr]:
+    """Loop variables by position, so that loops with other names compare."""
+    return {
+        var.name: Var(dtype=INT32, name=f"#{position}", kind="loop")
+        for position, var in enumerate(loop.loop_vars)
+    }
+
+
+__all__ = ["Assign", "ParallelLoop", "coordinate", "lower_parallel"]

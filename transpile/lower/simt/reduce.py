@@ -1,0 +1,339 @@
+"""T.reduce_*: in the thread, then across the lanes of a warp, then across warps through shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.ir.dtypes import INT32, DType
+from tile2c.transpile.ir.expr import Binary, Call, Cast, Const, Expr, const
+from tile2c.transpile.ir.forms import Reduce
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.plan import (
+    Assign,
+    Branch,
+    CCall,
+    CStmt,
+    Declarator,
+    Element,
+    Local,
+    Loop,
+    Section,
+)
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.layouts import Digit
+from tile2c.transpile.lower.simt.parallel import coordinate
+from tile2c.transpile.lower.simt.steps import Access, Node, SharedUse, Step
+from tile2c.transpile.lower.simt.values import storage_subscripts
+
+_WORDS = {"sum": "sum", "max": "max", "min": "min", "abssum": "sum", "absmax": "max"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Crossing:
+    """How the parts of one result, spread over threads, come together."""
+
+    shuffled: tuple[Digit, ...]  # lane digits summed by shuffles
+    through: tuple[Digit, ...]  # thread digits summed through shared memory
+
+
+def lower_reduce(ctx: Context, stmt: Reduce) -> list[Node]:
+    """The reduction as steps; between the last two stands the barrier that the arcs ask for."""
+    return _Reduction(ctx, stmt).steps()
+
+
+class _Reduction:
+    def __init__(self, ctx: Context, stmt: Reduce) -> None:
+        self.ctx, self.stmt = ctx, stmt
+        src, dst = stmt.src.buffer, stmt.dst.buffer
+        for region in (stmt.src, stmt.dst):
+            _check_whole(ctx, stmt, region.buffer.scope == "fragment", region)
+        self.src, self.dst = ctx.layouts[src.name], ctx.layouts[dst.name]
+        self.dim = stmt.dim
+        self.keep = [d for d in range(len(self.src.shape)) if d != self.dim]
+        self.kept_dims = len(self.dst.shape) == len(self.src.shape)
+        self.word = _WORDS.get(stmt.op, stmt.op)
+        self.dtype: DType = dst.dtype
+        self.crossing = self._crossing()
+        self.digit_names: dict[tuple[int, Digit], Expr] = {}
+
+    # ---- structure
+
+    def steps(self) -> list[Node]:
+        stmt = self.stmt
+        result = stmt.dst.buffer.name
+        merged = not stmt.clear
+        partial = self.ctx.namer.ours(f"{result}_part", f"{result}_new") if merged else result
+        body: list[CStmt] = []
+        if merged:
+            dims = tuple(const(axis.extent) for axis in self.dst.axes)
+            body.append(
+                Local(dtype=self.dtype, const=False, names=(Declarator(name=partial, dims=dims),))
+            )
+        body += self._over_results(lambda: self._in_thread(partial))
+        head = Section(comments=(*stmt.comments, stmt.quote), body=tuple(body))
+        if not self.crossing.through:
+            finish = self._over_results(lambda: self._merge(partial)) if merged else []
+            section = Section(comments=head.comments, body=(*body, *finish))
+            if merged:
+                self.ctx.namer.release(partial)
+            return [Step(body=(section,), quote=stmt.quote)]
+        parts = self._parts_array()
+        head = Section(comments=head.comments, body=(*body, *self._write_parts(partial, parts)))
+        finish = self._over_results(lambda: self._read_parts(partial, parts, merged))
+        if merged:
+            self.ctx.namer.release(partial)
+        write = Access(buffer=parts, write=True, owner=None)
+        read = Access(buffer=parts, write=False, owner=None)
+        return [
+            Step(body=(head,), accesses=(write,), quote=stmt.quote),
+            Step(body=(Section(body=tuple(finish), blank=False),), accesses=(read,), quote=stmt.quote),
+        ]
+
+    def _crossing(self) -> _Crossing:
+        lanes = self.ctx.target.lanes
+        shuffled, through = [], []
+        for digit in self.src.dims[self.dim]:
+            if digit.holder != "thread" or digit.extent == 1:
+                continue
+            whole = self.ctx.threads % lanes == 0 or self.ctx.threads & (self.ctx.threads - 1) == 0
+            span = min(lanes, self.ctx.threads)
+            inside = min(digit.extent, max(1, span // digit.weight))
+            fits = digit.weight < span and span % digit.weight == 0 and whole
+            if fits and inside & (inside - 1) == 0 and digit.extent % inside == 0:
+                shuffled.append(Digit("thread", inside, digit.weight))
+                if digit.extent > inside:
+                    through.append(Digit("thread", digit.extent // inside, digit.weight * inside))
+            else:
+                through.append(digit)
+        return _Crossing(shuffled=tuple(shuffled), through=tuple(through))
+
+    # ---- loops over the results a thread holds
+
+    def _over_results(self, body) -> list[CStmt]:  # type: ignore[no-untyped-def]
+        """Statements for each result of the thread, inside loops over dst's value digits."""
+        self.digit_names = {}
+        names: list[str] = []
+        frames: list[tuple[str, int]] = []
+        for dim, digit in self.dst.value_digits():
+            name = self.ctx.namer.ours(digit.name, f"{digit.name}_of_result")
+            names.append(name)
+            frames.append((name, digit.extent))
+            self.digit_names[(dim, digit)] = b.local(name)
+        inner = tuple(body())
+        for name in names:
+            self.ctx.namer.release(name)
+        for name, extent in reversed(frames):
+            inner = (_loop(name, extent, inner),)
+        return list(inner)
+
+    def _result(self, array: str) -> Element:
+        return Element(
+            dtype=self.dtype,
+            array=array,
+            subscripts=storage_subscripts(self.dst, self.digit_names),
+        )
+
+    def _in_thread(self, partial: str) -> list[CStmt]:
+        """The thread's own elements, then the lanes of its warp."""
+        result = self._result(partial)
+        start = Assign(target=result, value=identity(self.stmt.op, self.dtype))
+        digits: dict[tuple[int, Digit], Expr] = {}
+        for position, dim in enumerate(self.keep):
+            other = position if not self.kept_dims else dim
+            theirs = [d for d in self.dst.dims[other] if d.holder == "value" and d.extent > 1]
+            mine = [d for d in self.src.dims[dim] if d.holder == "value" and d.extent > 1]
+            for own, found in zip(mine, theirs, strict=True):
+                digits[(dim, own)] = self.digit_names[(other, found)]
+        names: list[str] = []
+        frames: list[tuple[str, int]] = []
+        for dim, digit in self.src.value_digits():
+            if dim != self.dim:
+                continue
+            name = self.ctx.namer.ours(digit.name, f"{digit.name}_of_row")
+            names.append(name)
+            frames.append((name, digit.extent))
+            digits[(dim, digit)] = b.local(name)
+        element: Expr = Element(
+            dtype=self.stmt.src.buffer.dtype,
+            array=self.stmt.src.buffer.name,
+            subscripts=storage_subscripts(self.src, digits),
+        )
+        if self.stmt.src.buffer.dtype != self.dtype:
+            element = Cast(dtype=self.dtype, a=element)
+        if self.stmt.op in ("abssum", "absmax"):
+            element = Call(dtype=self.dtype, function="abs", args=(element,))
+        update: CStmt = _combine(self.ctx, self.stmt, result, element)
+        if self.src.padded(self.dim):
+            place = coordinate(self.ctx, self.src, self.dim, digits)
+            inside = b.less(place, const(self.src.shape[self.dim]))
+            update = Branch(condition=inside, then=(update,), remark="the layout is padded")
+        inner: tuple[CStmt, ...] = (update,)
+        for name, extent in reversed(frames):
+            inner = (_loop(name, extent, inner),)
+        for name in names:
+            self.ctx.namer.release(name)
+        if frames and self.src.values >= 16 and isinstance(inner[0], Loop):
+            from dataclasses import replace
+
+            inner = (replace(inner[0], unroll=True),)
+        return [start, *inner, *self._shuffles(result)]
+
+    def _shuffles(self, result: Element) -> list[CStmt]:
+        found: list[CStmt] = []
+        for digit in self.crossing.shuffled:
+            name = self._lanes_helper(digit)
+            value = CCall(dtype=self.dtype, function=name, args=(result,))
+            found.append(Assign(target=result, value=value))
+        return found
+
+    def _lanes_helper(self, digit: Digit) -> str:
+        """`warp_max`: over lanes that differ in this digit."""
+        lanes = self.ctx.target.lanes
+        whole = digit.weight == 1 and digit.extent == lanes
+        name = f"warp_{self.word}" if whole else f"lanes_{self.word}_{digit.extent}"
+        if not whole and digit.weight > 1:
+            name += f"_by_{digit.weight}"
+        fields = {"name": name, "type": self.ctx.target.dialect.types[self.dtype.name]}
+        from tile2c.transpile.render.expressions import CPrinter
+
+        x = b.local("x", self.dtype)
+        other = b.local("other", self.dtype)
+        combined = CPrinter(self.ctx.target.dialect)(_pair(self.ctx, self.stmt, x, other))
+        if name in self.ctx.reducers and self.ctx.reducers[name] != (fields["type"], combined):
+            name = f"{name}_{self.dtype.name}"
+            fields["name"] = name
+        self.ctx.reducers[name] = (fields["type"], combined)
+        mask = self.ctx.target.shuffle_mask
+        if mask is not None and self.ctx.threads < 32:
+            mask = hex((1 << self.ctx.threads) - 1) + "u"
+        self.ctx.need(
+            "lanes_reduce",
+            **fields,
+            word={"sum": "Sum", "max": "Largest", "min": "Smallest"}.get(self.word, self.word),
+            lanes=lanes,
+            first=digit.weight * digit.extent // 2,
+            last=digit.weight,
+            whole=whole,
+            combined=combined,
+            shuffle=self.ctx.target.shuffle,
+            mask=mask or "",
+        )
+        return name
+
+    # ---- across warps
+
+    def _parts_array(self) -> str:
+        """One row of results for each part: [part][result]."""
+        name = self.ctx.namer.ours(f"{self.stmt.dst.buffer.name}_parts", f"{self.stmt.dst.buffer.name}_{self.word}_parts")
+        parts = prod(digit.extent for digit in self.crossing.through)
+        count = prod(prod(d.extent for d in dims) if dims else 1 for dims in self.dst.dims)
+        self.rows = count
+        size = parts * count * self.dtype.bytes
+        dims = (const(parts),) if count == 1 else (const(parts), const(count))
+        self.ctx.arrays.append(SharedUse(name=name, dims=dims, bytes=size, words="parts of the result"))
+        self.ctx.array_types[name] = self.dtype
+        return name
+
+    def _part(self, array: str, part: Expr) -> Element:
+        """parts[part][which result]."""
+        where: Expr | None = None
+        for dim, digits in enumerate(self.dst.dims):
+            place = coordinate(self.ctx, self.dst, dim, self.digit_names)
+            extent = prod(d.extent for d in digits)
+            where = place if where is None else b.add(b.mul(where, const(extent)), place)
+        subscripts = (part,) if self.rows == 1 else (part, where or const(0))
+        return Element(dtype=self.dtype, array=array, subscripts=subscripts)
+
+    def _write_parts(self, partial: str, parts: str) -> list[CStmt]:
+        part: Expr = const(0)
+        for digit in reversed(self.crossing.through):
+            part = b.add(b.mul(part, const(digit.extent)), self.ctx.thread_digit(digit.weight, digit.extent))
+        ones: list[Expr] = [
+            b.compare("==", self.ctx.thread_digit(digit.weight, digit.extent), const(0))
+            for digit in self.crossing.shuffled
+        ]
+        ones += [
+            b.compare("==", self.ctx.thread_digit(weight, extent), const(0))
+            for weight, extent in self.src.replicas()
+        ]
+
+        def write() -> list[CStmt]:
+            return [Assign(target=self._part(parts, part), value=self._result(partial))]
+
+        stores = self._over_results(write)
+        if not ones:
+            return stores
+        return [Branch(condition=b.both(ones), then=tuple(stores), remark="one lane of each part")]
+
+    def _read_parts(self, partial: str, parts: str, merged: bool) -> list[CStmt]:
+        count = prod(digit.extent for digit in self.crossing.through)
+        part = self.ctx.namer.ours("part", "piece")
+        self.ctx.namer.release(part)
+        result = self._result(self.stmt.dst.buffer.name if merged else partial)
+        found: list[CStmt] = []
+        start, first = const(0), 0
+        if not merged:
+            found.append(Assign(target=result, value=self._part(parts, const(0))))
+            start, first = const(1), 1
+        update = _combine(self.ctx, self.stmt, result, self._part(parts, b.local(part)), plain=True)
+        if count > first:
+            found.append(
+                Loop(var=part, start=start, stop=const(count), step=const(1), body=(update,), dtype=INT32)
+            )
+        return found
+
+    def _merge(self, partial: str) -> list[CStmt]:
+        """dst's old value takes part once."""
+        result = self._result(self.stmt.dst.buffer.name)
+        return [_combine(self.ctx, self.stmt, result, self._result(partial), plain=True)]
+
+
+def _check_whole(ctx: Context, stmt: Reduce, fragment: bool, region) -> None:  # type: ignore[no-untyped-def]
+    whole = all(
+        b.literal(part.start, 0) and b.known(part.extent) == b.known(extent)
+        for part, extent in zip(region.ranges, region.buffer.shape, strict=True)
+    )
+    if not fragment or not whole:
+        raise failure(
+            "T2C505",
+            f"this reduction reads or writes {region.buffer.name}, which is not a whole fragment; "
+            f"that is not lowered for {ctx.target.name} yet",
+            region.span or stmt.span,
+            help="copy it to a fragment first",
+        )
+
+
+def identity(op: str, dtype: DType) -> Const:
+    """The value that changes nothing."""
+    if op in ("sum", "abssum", "bitor", "bitxor", "absmax"):
+        return Const(dtype=dtype, value=0.0 if dtype.is_float else 0)
+    if op == "bitand":
+        return Const(dtype=dtype, value=-1 if dtype.kind == "int" else (1 << dtype.bits) - 1)
+    low, high = float("-inf"), float("inf")
+    if dtype.is_integer:
+        half = 1 << (dtype.bits - 1)
+        low, high = (-half, half - 1) if dtype.kind == "int" else (0, 2 * half - 1)
+    return Const(dtype=dtype, value=low if op == "max" else high)
+
+
+def _pair(ctx: Context, stmt: Reduce, x: Expr, y: Expr) -> Expr:
+    """op of two values of the result's type."""
+    if stmt.nan_propagate:
+        raise failure("T2C505", "nan_propagate is not lowered yet", stmt.span)
+    op = {"sum": "+", "abssum": "+", "max": "max", "absmax": "max", "min": "min"}.get(stmt.op)
+    op = op or {"bitand": "&", "bitor": "|", "bitxor": "^"}[stmt.op]
+    return Binary(dtype=x.dtype, op=op, a=x, b=y)  # type: ignore[arg-type]
+
+
+def _combine(ctx: Context, stmt: Reduce, result: Expr, value: Expr, plain: bool = False) -> CStmt:
+    pair = _pair(ctx, stmt, result, value)
+    if isinstance(pair, Binary) and pair.op == "+":
+        return Assign(target=result, value=value, op="+=")
+    return Assign(target=result, value=pair)
+
+
+def _loop(name: str, extent: int, body: tuple[CStmt, ...]) -> Loop:
+    return Loop(var=name, start=const(0), stop=const(extent), step=const(1), body=body, dtype=INT32)
+

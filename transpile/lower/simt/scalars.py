@@ -1,0 +1,164 @@
+"""Scalar statements: those of one iteration of a parallel loop, and those every thread runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.ir.expr import Binary, Expr, Load, Var, const
+from tile2c.transpile.ir.forms import Declare, For, If, Jump, Let, Stmt, Store, While
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.plan import (
+    Assign,
+    Branch,
+    CStmt,
+    Declarator,
+    Escape,
+    Local,
+    Loop,
+    Repeat,
+)
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.values import Place, convert, guards
+
+
+def lower_scalars(ctx: Context, body: Sequence[Stmt], place: Place) -> tuple[CStmt, ...]:
+    """The statements in C, comments and remarks kept."""
+    return tuple(stmt for part in body for stmt in _lower(ctx, part, place))
+
+
+def _lower(ctx: Context, stmt: Stmt, place: Place) -> tuple[CStmt, ...]:
+    if isinstance(stmt, Store):
+        return (_store(ctx, stmt, place),)
+    if isinstance(stmt, Let):
+        value = convert(ctx, stmt.value, place)
+        name = Declarator(name=stmt.var.name, value=value)
+        return (
+            Local(dtype=stmt.var.dtype, names=(name,), comments=stmt.comments, remark=stmt.remark),
+        )
+    if isinstance(stmt, Declare):
+        init = convert(ctx, stmt.init, place) if stmt.init is not None else None
+        name = Declarator(name=stmt.buffer.name, value=init)
+        return (
+            Local(
+                dtype=stmt.buffer.dtype,
+                names=(name,),
+                const=False,
+                comments=stmt.comments,
+                remark=stmt.remark,
+            ),
+        )
+    if isinstance(stmt, If):
+        return (_branch(ctx, stmt, place),)
+    if isinstance(stmt, For):
+        return (_loop(ctx, stmt, place),)
+    if isinstance(stmt, While):
+        condition = convert(ctx, stmt.condition, place)
+        body = lower_scalars(ctx, stmt.body, place)
+        return (Repeat(condition=condition, body=body, comments=stmt.comments, remark=stmt.remark),)
+    if isinstance(stmt, Jump):
+        return (Escape(kind=stmt.kind, comments=stmt.comments, remark=stmt.remark),)
+    raise failure(
+        "T2C502",
+        f"`{stmt.quote or type(stmt).__name__}` is not lowered for {ctx.target.name} yet",
+        stmt.span,
+    )
+
+
+def _store(ctx: Context, stmt: Store, place: Place) -> CStmt:
+    """buffer[index] = value, under the conditions that keep a global store inside."""
+    checks = guards(ctx, stmt.buffer, stmt.index, place) if stmt.buffer.scope == "global" else []
+    load = Load(dtype=stmt.buffer.dtype, buffer=stmt.buffer, index=stmt.index)
+    if load in place.loads:
+        checks = []  # the vector's store looks after the edge
+    inside = Place(
+        values=place.values,
+        dims=place.dims,
+        layout=place.layout,
+        digits=place.digits,
+        loads=place.loads,
+        parts=place.parts,
+        guarded=(*place.guarded, *checks),
+    )
+    target = _target(ctx, load, inside)
+    value = convert(ctx, stmt.value, inside)
+    update = _update(target, value)
+    assign = Assign(
+        target=target,
+        value=update[1],
+        op=update[0],  # type: ignore[arg-type]
+        comments=stmt.comments if not checks else (),
+        remark=stmt.remark if not checks else "",
+    )
+    if not checks:
+        return assign
+    condition = b.both([convert(ctx, check, place) for check in checks])
+    return Branch(
+        condition=condition,
+        then=(assign,),
+        comments=stmt.comments,
+        remark=stmt.remark or "the last tile may reach past the edge",
+    )
+
+
+def _target(ctx: Context, load: Load, place: Place) -> Expr:
+    """The stored element itself, without the guard of a load."""
+    from tile2c.transpile.lower.simt.values import global_element
+
+    if load.buffer.scope == "global" and load not in place.loads:
+        return global_element(ctx, load.buffer, load.index, place)
+    return convert(ctx, load, place)
+
+
+def _update(target: Expr, value: Expr) -> tuple[str, Expr]:
+    """`x = x + y` as `x += y`."""
+    if isinstance(value, Binary) and value.op in ("+", "-", "*") and value.a == target:
+        return f"{value.op}=", value.b
+    return "=", value
+
+
+def _branch(ctx: Context, stmt: If, place: Place) -> CStmt:
+    condition = convert(ctx, stmt.condition, place)
+    facts = ctx.facts
+    ctx.facts = facts.with_condition(stmt.condition)
+    then = lower_scalars(ctx, stmt.then, place)
+    ctx.facts = facts.with_condition(b.negate(stmt.condition))
+    orelse = lower_scalars(ctx, stmt.orelse, place)
+    ctx.facts = facts
+    return Branch(
+        condition=condition, then=then, orelse=orelse, comments=stmt.comments, remark=stmt.remark
+    )
+
+
+def _loop(ctx: Context, stmt: For, place: Place) -> CStmt:
+    """A serial loop of one thread."""
+    if stmt.step <= 0:
+        raise failure("T2C502", "loops that count down are not lowered yet", stmt.span)
+    name = ctx.namer.author(stmt.var.name)
+    facts = ctx.facts
+    ctx.facts = facts.with_range(stmt.var, stmt.start, stmt.stop)
+    inner = Place(
+        values={**place.values, stmt.var.name: Var(dtype=stmt.var.dtype, name=name, kind="loop")},
+        dims=place.dims,
+        layout=place.layout,
+        digits=place.digits,
+        loads=place.loads,
+        parts=place.parts,
+        guarded=place.guarded,
+    )
+    loop = Loop(
+        var=name,
+        start=convert(ctx, stmt.start, place),
+        stop=convert(ctx, stmt.stop, place),
+        step=const(stmt.step),
+        body=lower_scalars(ctx, stmt.body, inner),
+        unroll=stmt.kind == "unroll",
+        dtype=stmt.var.dtype,
+        comments=(*stmt.comments, *((stmt.quote,) if stmt.quote else ())),
+        remark=stmt.remark,
+    )
+    ctx.facts = facts
+    ctx.namer.release(name)
+    return loop
+
+

@@ -1,0 +1,85 @@
+"""The step tree: what a block does, in order, with the memory each step touches.
+
+Barriers are placed between steps from these accesses; then the tree becomes the plan's statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from tile2c.transpile.ir.expr import Expr
+from tile2c.transpile.lower.plan import CStmt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """A step reads or writes a buffer that threads share.
+
+    `owner` says which thread touches which element: two accesses with equal owners need no barrier.
+    `version`: with a ring of `depth` copies, the round (relative to that of the loop over `ring`) whose
+    copy is touched.
+    `asynchronous`: the step only starts the access; `Step.completes` elsewhere ends it.
+    """
+
+    buffer: str
+    write: bool
+    owner: Hashable | None = None
+    version: int = 0
+    depth: int = 1
+    ring: str = ""
+    asynchronous: bool = False
+    proven: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Statements without a barrier inside. `completes`: asynchronous writes of these buffers are done
+    after it, in the issuing thread; they then count as written by this step."""
+
+    body: tuple[CStmt, ...]
+    accesses: tuple[Access, ...] = ()
+    quote: str = ""
+    completes: tuple[Access, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopStep:
+    """A loop around steps; `frame` is the loop statement with an empty body."""
+
+    frame: CStmt
+    body: tuple[Node, ...]
+    runs: bool  # surely at least once
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchStep:
+    """A condition around steps; `uniform`: all threads of the block take the same side."""
+
+    condition: Expr
+    then: tuple[Node, ...]
+    orelse: tuple[Node, ...] = ()
+    uniform: bool = True
+    comments: tuple[str, ...] = ()
+
+
+Node = Step | LoopStep | BranchStep
+
+
+@dataclass(slots=True)
+class SharedUse:
+    """A shared array of the block, as declared in the text."""
+
+    name: str
+    dims: tuple[Expr, ...]
+    bytes: int
+    versions: int = 1
+    words: str = "row-major"
+
+
+@dataclass(slots=True)
+class Scratch:
+    """Shared arrays that lowering adds, in order."""
+
+    arrays: list[SharedUse] = field(default_factory=list)

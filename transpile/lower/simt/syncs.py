@@ -1,0 +1,347 @@
+"""Barriers by dependence: arcs between steps that may touch the same bytes, and the fewest barriers
+that order them all.
+
+An arc X -> Y needs a barrier somewhere on every path from X to Y. Places for barriers are the gaps
+between steps; a loop that may run zero times orders nothing across it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from tile2c.transpile.lower.plan import Arc, CStmt, Sync
+from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step
+
+_EXACT = 14  # gaps up to which all sets are tried
+Path = tuple[int, ...]  # child numbers from the root; in a branch, 0 then / 1 else comes between
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A step with its path and the loops around it, outermost first."""
+
+    step: Step
+    path: Path
+    loops: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arc:
+    arc: Arc
+    gaps: frozenset[Path]  # a gap is named by the path of the node it stands before; end: one past
+
+
+def place_barriers(nodes: Sequence[Node]) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
+    """The nodes with barriers between them, each with the arcs it orders; and all arcs.
+
+    reads   step tree          writes  step tree
+    """
+    tree = _Tree(nodes)
+    arcs = tree.arcs()
+    chosen = _cover(arcs, tree)
+    reasons = {gap: tuple(a.arc for a in arcs if gap in a.gaps) for gap in chosen}
+    return tree.with_barriers(reasons), tuple(a.arc for a in arcs)
+
+
+class _Tree:
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = tuple(nodes)
+        self.places: list[_Place] = []
+        self.runs: dict[Path, bool] = {}
+        self.divergent: set[Path] = set()
+        self.names: dict[Path, str] = {}
+        self._collect(self.nodes, (), ())
+
+    def _collect(self, nodes: Sequence[Node], path: Path, loops: tuple[Path, ...]) -> None:
+        for number, node in enumerate(nodes):
+            here = (*path, number)
+            if isinstance(node, Step):
+                self.places.append(_Place(node, here, loops))
+            elif isinstance(node, LoopStep):
+                self.runs[here] = node.runs
+                self.names[here] = node.name
+                self._collect(node.body, here, (*loops, here))
+            else:
+                for side, body in enumerate((node.then, node.orelse)):
+                    if not node.uniform:
+                        self.divergent.add((*here, side))
+                    self._collect(body, (*here, side), loops)
+
+    # ---- arcs
+
+    def arcs(self) -> list[_Arc]:
+        found: dict[tuple[object, ...], _Arc] = {}
+        for source in self.places:
+            for sink in self.places:
+                for arc in self._between(source, sink):
+                    key = (source.path, sink.path, arc.arc.buffer, arc.arc.kind, arc.gaps)
+                    found.setdefault(key, arc)
+        return list(found.values())
+
+    def _between(self, source: _Place, sink: _Place) -> list[_Arc]:
+        found = []
+        for first in _effects(source.step):
+            for second in sink.step.accesses:
+                if first.buffer != second.buffer or not (first.write or second.write):
+                    continue
+                found += self._pair(source, first, sink, second)
+        return found
+
+    def _pair(self, source: _Place, first: Access, sink: _Place, second: Access) -> list[_Arc]:
+        found = []
+        if source.path < sink.path and not self._exclusive(source.path, sink.path):
+            if self._conflict(first, second) and self._meets(first, second, source, sink):
+                found.append(self._arc(source, first, sink, second, None, 0, self._forward(source, sink)))
+        shared = [loop for loop in source.loops if loop in sink.loops]
+        for loop in shared:
+            if not self._conflict(first, second):
+                continue
+            distance = self._distance(first, second, loop)
+            gaps = self._around(source, sink, loop, distance)
+            found.append(self._arc(source, first, sink, second, loop, distance, gaps))
+        return found
+
+    def _conflict(self, first: Access, second: Access) -> bool:
+        """Whether different threads may touch the same element."""
+        return first.owner is None or first.owner != second.owner
+
+    def _exclusive(self, a: Path, c: Path) -> bool:
+        """Whether the two lie on different sides of one branch."""
+        return isinstance(self._node(a[: _common(a, c)]), BranchStep)
+
+    def _meets(self, first: Access, second: Access, source: _Place, sink: _Place) -> bool:
+        """Whether both touch the same copy of a ring in one round of its loop."""
+        inside = any(self.names[loop] == first.ring for loop in source.loops if loop in sink.loops)
+        if not (inside and first.ring == second.ring):
+            return True
+        return (first.version - second.version) % max(first.depth, 1) == 0
+
+    def _distance(self, first: Access, second: Access, loop: Path) -> int:
+        """The least number of rounds >= 1 after which the sink touches the source's copy."""
+        if self.names[loop] != first.ring or first.ring != second.ring:
+            return 1
+        return (first.version - second.version - 1) % max(first.depth, 1) + 1
+
+    def _arc(
+        self,
+        source: _Place,
+        first: Access,
+        sink: _Place,
+        second: Access,
+        loop: Path | None,
+        distance: int,
+        gaps: frozenset[Path],
+    ) -> _Arc:
+        kind = "RAW" if first.write and not second.write else "WAW" if first.write else "WAR"
+        return _Arc(
+            Arc(
+                source=source.step.quote,
+                sink=sink.step.quote,
+                buffer=first.buffer,
+                kind=kind,  # type: ignore[arg-type]
+                loop=self.names.get(loop, "") if loop is not None else None,
+                distance=distance,
+                proven=first.proven and second.proven,
+                witness="always" if loop is None else f"the loop runs at least {distance + 1} times",
+            ),
+            gaps,
+        )
+
+    # ---- gaps
+
+    def _forward(self, source: _Place, sink: _Place) -> frozenset[Path]:
+        """Gaps that every path from source to a later sink passes."""
+        depth = _common(source.path, sink.path)
+        level = source.path[:depth]
+        gaps = {(*level, k) for k in range(source.path[depth] + 1, sink.path[depth] + 1)}
+        gaps |= self._after(source.path, depth + 1)
+        gaps |= self._before(sink.path, depth + 1)
+        return self._legal(gaps)
+
+    def _around(self, source: _Place, sink: _Place, loop: Path, distance: int) -> frozenset[Path]:
+        """Gaps passed between source in one round of the loop and sink `distance` rounds later."""
+        depth = len(loop)
+        count = self._length(loop)
+        if distance >= 2:
+            whole = {(*loop, k) for k in range(count + 1)}
+            return self._legal(whole | self._after(source.path, depth + 1) | self._before(sink.path, depth + 1))
+        gaps = {(*loop, k) for k in range(source.path[depth] + 1, count + 1)}
+        gaps |= {(*loop, k) for k in range(0, sink.path[depth] + 1)}
+        gaps |= self._after(source.path, depth + 1)
+        gaps |= self._before(sink.path, depth + 1)
+        return self._legal(gaps)
+
+    def _after(self, path: Path, depth: int) -> set[Path]:
+        """Gaps behind the step inside the nodes around it, from `depth` on."""
+        found: set[Path] = set()
+        for level in range(depth, len(path)):
+            if self._is_sequence(path[:level]):
+                inside = path[:level]
+                found |= {(*inside, k) for k in range(path[level] + 1, self._length(inside) + 1)}
+        return found
+
+    def _before(self, path: Path, depth: int) -> set[Path]:
+        found: set[Path] = set()
+        for level in range(depth, len(path)):
+            if self._is_sequence(path[:level]):
+                found |= {(*path[:level], k) for k in range(0, path[level] + 1)}
+        return found
+
+    def _node(self, path: Path) -> Node | Sequence[Node]:
+        at: Node | Sequence[Node] = self.nodes
+        for number in path:
+            if isinstance(at, LoopStep):
+                at = at.body[number]
+            elif isinstance(at, BranchStep):
+                at = at.then if number == 0 else at.orelse
+            elif isinstance(at, Step):
+                raise LookupError(path)
+            else:
+                at = at[number]
+        return at
+
+    def _is_sequence(self, path: Path) -> bool:
+        return not isinstance(self._node(path), BranchStep | Step)
+
+    def _length(self, path: Path) -> int:
+        node = self._node(path)
+        if isinstance(node, LoopStep):
+            return len(node.body)
+        assert not isinstance(node, Step | BranchStep)
+        return len(node)
+
+    def _legal(self, gaps: set[Path]) -> frozenset[Path]:
+        """No barrier where threads diverge. The end of a loop's body is its beginning: kept as such."""
+        return frozenset(
+            gap for gap in gaps if not any(gap[: len(inside)] == inside for inside in self.divergent)
+        )
+
+    def cost(self, gap: Path) -> int:
+        """Barriers in inner loops are dear."""
+        return 8 ** sum(1 for loop in self.runs if gap[: len(loop)] == loop and len(gap) > len(loop))
+
+    # ---- result
+
+    def with_barriers(self, reasons: dict[Path, tuple[Arc, ...]]) -> tuple[Node, ...]:
+        return self._rebuild(self.nodes, (), reasons)
+
+    def _rebuild(
+        self, nodes: Sequence[Node], path: Path, reasons: dict[Path, tuple[Arc, ...]]
+    ) -> tuple[Node, ...]:
+        found: list[Node] = []
+        for number, node in enumerate(nodes):
+            here = (*path, number)
+            if here in reasons:
+                found.append(barrier(reasons[here]))
+            if isinstance(node, LoopStep):
+                found.append(replace(node, body=self._rebuild(node.body, here, reasons)))
+            elif isinstance(node, BranchStep):
+                found.append(
+                    replace(
+                        node,
+                        then=self._rebuild(node.then, (*here, 0), reasons),
+                        orelse=self._rebuild(node.orelse, (*here, 1), reasons),
+                    )
+                )
+            else:
+                found.append(node)
+        end = (*path, len(nodes))
+        if end in reasons:
+            found.append(barrier(reasons[end]))
+        return tuple(found)
+
+
+def barrier(arcs: tuple[Arc, ...]) -> Step:
+    """A barrier step with its reason."""
+    sync: CStmt = Sync(kind="barrier", arcs=arcs, remark=reason(arcs))
+    return Step(body=(sync,), quote="")
+
+
+def reason(arcs: tuple[Arc, ...]) -> str:
+    """What the barrier orders, in words of the program."""
+    def names(kinds: tuple[str, ...]) -> str:
+        found = list(dict.fromkeys(arc.buffer for arc in arcs if arc.kind in kinds))
+        return " and ".join(found) if len(found) < 3 else f"{', '.join(found[:-1])} and {found[-1]}"
+
+    parts = []
+    ready, free = names(("RAW",)), names(("WAR", "WAW"))
+    many = len({arc.buffer for arc in arcs if arc.kind == "RAW"}) > 1
+    if ready:
+        parts.append(f"{ready} {'are' if many else 'is'} complete")
+    if free:
+        parts.append(f"nobody still reads what is written next of {free}" if ready else f"nobody still reads {free}")
+    if any(not arc.proven for arc in arcs) and all(not arc.proven for arc in arcs):
+        parts.append("kept because a dependence could not be disproved")
+    return "; ".join(parts)
+
+
+def _effects(step: Step) -> list[Access]:
+    """What a step has done when it is over: asynchronous writes count where they complete."""
+    return [access for access in step.accesses if not access.asynchronous] + list(step.completes)
+
+
+def _common(a: Path, c: Path) -> int:
+    depth = 0
+    while depth < min(len(a), len(c)) and a[depth] == c[depth]:
+        depth += 1
+    return depth
+
+
+def _cover(arcs: list[_Arc], tree: _Tree) -> list[Path]:
+    """A cheapest set of gaps that stabs every arc; ties go to gaps that stab more, then come first."""
+    open_arcs = [arc for arc in arcs if arc.gaps]
+    missing = [arc for arc in arcs if not arc.gaps]
+    if missing:
+        raise NoPlaceForBarrier(missing[0].arc)
+    gaps = sorted({gap for arc in open_arcs for gap in arc.gaps})
+    signature = {gap: frozenset(k for k, arc in enumerate(open_arcs) if gap in arc.gaps) for gap in gaps}
+    best: dict[frozenset[int], Path] = {}
+    for gap in gaps:  # of gaps that order the same, the cheapest, then the last: nearest to the sink
+        held = best.get(signature[gap])
+        if held is None or tree.cost(gap) <= tree.cost(held):
+            best[signature[gap]] = gap
+    candidates = sorted(best.values())
+    wanted = frozenset(range(len(open_arcs)))
+    if len(candidates) <= _EXACT:
+        return _exact(candidates, signature, wanted, tree)
+    return _greedy(candidates, signature, wanted, tree)
+
+
+def _exact(
+    candidates: list[Path], signature: dict[Path, frozenset[int]], wanted: frozenset[int], tree: _Tree
+) -> list[Path]:
+    found: list[tuple[int, int, tuple[Path, ...]]] = []
+    for size in range(len(candidates) + 1):
+        for group in combinations(candidates, size):
+            covered = frozenset().union(*(signature[gap] for gap in group))
+            if covered >= wanted:
+                found.append((sum(tree.cost(gap) for gap in group), size, group))
+        if found and size >= min(entry[1] for entry in found) + 1:
+            break
+    return list(min(found)[2])
+
+
+def _greedy(
+    candidates: list[Path], signature: dict[Path, frozenset[int]], wanted: frozenset[int], tree: _Tree
+) -> list[Path]:
+    chosen: list[Path] = []
+    left = set(wanted)
+    while left:
+        gap = max(candidates, key=lambda g: (len(left & signature[g]) / tree.cost(g), [-x for x in g]))
+        chosen.append(gap)
+        left -= signature[gap]
+    for gap in list(chosen):  # drop what is not alone in ordering something
+        others = frozenset().union(*(signature[g] for g in chosen if g != gap))
+        if others >= wanted:
+            chosen.remove(gap)
+    return sorted(chosen)
+
+
+class NoPlaceForBarrier(Exception):
+    """A dependence lies wholly inside code that only some threads run."""
+
+    def __init__(self, arc: Arc) -> None:
+        super().__init__(f"{arc.source} -> {arc.sink} on {arc.buffer}")
+        self.arc = arc
