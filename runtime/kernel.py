@@ -17,8 +17,8 @@ from tile2c.runtime.backends.protocol import (
     Value,
 )
 from tile2c.runtime.binding import Bound, bind
-from tile2c.runtime.expressions import evaluate, names_of
-from tile2c.runtime.records import KernelRecord, Launch, LaunchArgument
+from tile2c.runtime.expressions import evaluate
+from tile2c.runtime.records import Expression, KernelRecord, Launch, LaunchArgument
 from tile2c.runtime.tensors import TensorView, view
 
 WARM_UP = 3
@@ -121,15 +121,15 @@ class Kernel:
             chosen = next((item for item in group if _holds(item, conditions)), None)
             if chosen is None:
                 continue
-            grid = tuple(evaluate(extent, names) for extent in chosen.grid)
+            grid = _triple(chosen.grid, names)
             if 0 in grid:  # nothing to do; a device refuses an empty grid
                 continue
             yield LaunchCall(
                 entry=chosen.entry,
-                grid=grid,  # type: ignore[arg-type]
-                block=tuple(evaluate(extent, names) for extent in chosen.block),  # type: ignore[arg-type]
+                grid=grid,
+                block=_triple(chosen.block, names),
                 shared_bytes=evaluate(chosen.shared_bytes, names),
-                cluster=chosen.cluster,
+                cluster=None if chosen.cluster is None else _triple(chosen.cluster, names),
                 arguments=tuple(
                     self._argument(item, bound, pointers, names, scratch, session)
                     for item in chosen.arguments
@@ -209,6 +209,6 @@ def _holds(launch: Launch, names: Mapping[str, int]) -> bool:
     return launch.when is None or bool(evaluate(launch.when, names))
 
 
-def sizes_in(expressions: Sequence[str | int]) -> frozenset[str]:
-    """Every name that occurs in these expressions."""
-    return frozenset[str]().union(*(names_of(expression) for expression in expressions))
+def _triple(extents: Sequence[Expression], names: Mapping[str, int]) -> tuple[int, int, int]:
+    x, y, z = (evaluate(extent, names) for extent in extents)
+    return x, y, z

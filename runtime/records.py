@@ -75,7 +75,7 @@ class Launch:
     grid: tuple[Expression, ...]
     block: tuple[Expression, ...]
     shared_bytes: Expression
-    cluster: tuple[int, ...] | None
+    cluster: tuple[Expression, ...] | None
     arguments: tuple[LaunchArgument, ...]
 
 
@@ -175,7 +175,7 @@ def _launch(item: Mapping[str, Any]) -> Launch:
         grid=_three(item["grid"]),
         block=_three(item["block"]),
         shared_bytes=item.get("shared_bytes") or 0,
-        cluster=tuple(item["cluster"]) if item.get("cluster") else None,
+        cluster=_three(item["cluster"]) if item.get("cluster") else None,
         arguments=tuple(_launch_argument(argument) for argument in item["args"]),
     )
 

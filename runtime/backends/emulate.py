@@ -69,9 +69,9 @@ class EmulateSession:
         from tile2c.runtime.emulate import ValueArgument
 
         arguments: list[TensorArgument | ValueArgument] = [
-            TensorArgument(item.name, item.address, item.nbytes, item.writable, item.owner)
+            _tensor(item)
             if isinstance(item, Pointer)
-            else ValueArgument(item.data)
+            else ValueArgument(item.data, None if item.tensor is None else _tensor(item.tensor))
             for item in call.arguments
         ]
         cast("EmulatedModule", module).launch(
@@ -93,3 +93,11 @@ class EmulateSession:
 
     def close(self) -> None:
         """Nothing was allocated that Python does not free."""
+
+
+def _tensor(pointer: Pointer) -> TensorArgument:
+    from tile2c.runtime.emulate import TensorArgument
+
+    return TensorArgument(
+        pointer.name, pointer.address, pointer.nbytes, pointer.writable, pointer.owner
+    )

@@ -43,7 +43,7 @@ class LaunchCall:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int
-    cluster: tuple[int, ...] | None
+    cluster: tuple[int, int, int] | None
     arguments: tuple[Pointer | Value, ...]
 
 

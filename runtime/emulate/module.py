@@ -17,7 +17,7 @@ Triple = tuple[int, int, int]
 RACES, MEMORY = "races", "memory"
 _CHECK_BITS = {RACES: 1, MEMORY: 2}
 _ERRORS: dict[int, type[KernelError]] = {1: RaceError, 2: AccessError}
-_MARK = re.compile(r"<pc:([0-9a-f]+)>")
+_MARK = re.compile(r"<pc:([0-9a-f+]+)>")
 
 
 class _Tensor(ctypes.Structure):
@@ -54,9 +54,13 @@ class TensorArgument:
 
 @dataclass(frozen=True, slots=True)
 class ValueArgument:
-    """A scalar, a size or a struct, as the bytes that the kernel's parameter holds."""
+    """A scalar, a size or a struct, as the bytes that the kernel's parameter holds.
+
+    `tensor` is the buffer that a tensor map in the struct describes; the kernel may touch it.
+    """
 
     data: bytes
+    tensor: TensorArgument | None = None
 
 
 Argument = TensorArgument | ValueArgument
@@ -96,7 +100,7 @@ class EmulatedModule:
         values = [_value_bytes(argument) for argument in arguments]
         cells = [_aligned_copy(value) for value in values]
         pointers = (ctypes.c_void_p * max(1, len(cells)))(*(address for address, _ in cells))
-        tensors = [argument for argument in arguments if isinstance(argument, TensorArgument)]
+        tensors = [tensor for argument in arguments if (tensor := _buffer(argument)) is not None]
         table = (_Tensor * max(1, len(tensors)))(
             *(_Tensor(t.name.encode(), t.address, t.nbytes, int(t.writable)) for t in tensors)
         )
@@ -125,13 +129,11 @@ class EmulatedModule:
 
     def _error(self, report: _Report) -> KernelError:
         text = report.text.decode(errors="replace")
-        offsets = [int(found, 16) for found in _MARK.findall(text)]
-        chains = _lines(self.library, tuple(offsets)) if offsets else {}
-        message = _MARK.sub(lambda m: self._show(chains.get(int(m.group(1)), ())), text)
-        line = report.line_a
-        if not line and offsets:
-            chain = chains.get(offsets[0], ())
-            line = chain[0] if chain else 0
+        chains = [self._chain(mark) for mark in _MARK.findall(text)]
+        shown = iter([_show(chain) for chain in chains])
+        message = _MARK.sub(lambda _: next(shown), text)
+        lines = [chain[0] for chain in chains if chain]
+        line = report.line_a or (lines[0] if lines else 0)
         threads = tuple(t for t in (report.thread_a, report.thread_b) if t >= 0)
         return _ERRORS.get(report.kind, KernelError)(
             message,
@@ -141,12 +143,17 @@ class EmulatedModule:
             array=report.array.decode(errors="replace"),
         )
 
-    def _show(self, chain: tuple[int, ...]) -> str:
-        """`line 21 (called from line 75)`; the innermost line is the one that touches memory."""
-        if not chain:
-            return "an unknown line"
-        rest = "".join(f", called from line {line}" for line in chain[1:])
-        return f"line {chain[0]}" + (f" ({rest[2:]})" if rest else "")
+    def _chain(self, mark: str) -> tuple[int, ...]:
+        """The author's lines of a place and its callers, innermost first."""
+        return tuple(
+            line
+            for offset in mark.split("+")
+            for line in _lines(self.library, int(offset, 16))
+        )
+
+
+def _buffer(argument: Argument) -> TensorArgument | None:
+    return argument if isinstance(argument, TensorArgument) else argument.tensor
 
 
 def _value_bytes(argument: Argument) -> bytes:
@@ -163,16 +170,20 @@ def _aligned_copy(data: bytes) -> tuple[int, object]:
     return address, buffer
 
 
+def _show(chain: tuple[int, ...]) -> str:
+    """`line 21 (called from line 75)`; the innermost line is the one that touches memory."""
+    if not chain:
+        return "an unknown line"
+    callers = ", ".join(f"called from line {line}" for line in chain[1:])
+    return f"line {chain[0]}" + (f" ({callers})" if callers else "")
+
+
 @cache
-def _lines(library: Path, offsets: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
-    """For each return address in the module, the author's lines: the call itself, then its callers."""
-    chains: dict[int, tuple[int, ...]] = {}
-    for offset in sorted(set(offsets)):
-        command = ["addr2line", "-i", "-s", "-e", str(library), hex(offset - 1)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except FileNotFoundError:
-            return chains
-        found = re.findall(r"^kernel:(\d+)", done.stdout, re.MULTILINE)
-        chains[offset] = tuple(int(line) for line in found)
-    return chains
+def _lines(library: Path, offset: int) -> tuple[int, ...]:
+    """The author's lines at a return address in the module: the call, then those it is inlined in."""
+    command = ["addr2line", "-i", "-s", "-e", str(library), hex(offset - 1)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ()
+    return tuple(int(line) for line in re.findall(r"^kernel:(\d+)", done.stdout, re.MULTILINE))

@@ -67,7 +67,7 @@ def test_several_targets(source: Path) -> None:
         (["ad.py", "-o", "out"], "did you mean add.py?"),
         (["add.py"], "tile2c add.py -o out/"),
         (["-o", "out"], "no input file"),
-        (["add.py", "-o", "out", "-D", "block"], "not of the form NAME=VALUE"),
+        (["add.py", "-o", "out", "-D", "block"], "write NAME=VALUE"),
         (["add.py", "-o", "out", "--merge", "--force"], "exclude each other"),
         (["add.py", "-o", "out", "--pristine"], "--check"),
         (["add.py", "-o", "out", "--check", "--compile"], "--check writes nothing"),

@@ -78,7 +78,7 @@ def _with_emulator(kernel: GeneratedKernel, name: str, text: str) -> str | None:
         path = Path(folder, name)
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
         try:
-            emulate.load(path, family=family, arch=arch, checks=())
+            emulate.load(path, family=family, arch=arch, checks=frozenset())
         except BackendUnavailable:
             return None
         except Exception as error:

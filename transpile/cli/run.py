@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import Status, UsageProblem, suggestion
+from tile2c.transpile.diagnostics.diagnostic import failure
 
 if TYPE_CHECKING:
     from tile2c.runtime.kernel import Kernel
@@ -51,8 +52,13 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _check_options(options: RunOptions) -> None:
+    from tile2c.runtime.backends.choose import DEVICES
     from tile2c.runtime.load import parsed_checks
 
+    known = (*DEVICES, EMULATE)
+    if options.backend is not None and options.backend not in known:
+        hint = suggestion(options.backend, known)
+        raise UsageProblem("T2C001", f"unknown backend {options.backend!r}", hint)
     try:
         parsed_checks(options.check)
     except ValueError as error:
@@ -110,7 +116,7 @@ def _loaded(options: RunOptions, record: KernelRecord, reporter: Reporter) -> Ke
         target = options.target if backend != EMULATE else _emulated_target(options, record)
         return load(options.out, backend, target, check=options.check)[record.name]
     except BackendUnavailable as error:
-        raise UsageProblem("T2C001", str(error)) from error
+        raise failure("T2C702", str(error), None) from error
 
 
 def _emulated_target(options: RunOptions, record: KernelRecord) -> str:
