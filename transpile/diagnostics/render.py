@@ -1,0 +1,68 @@
+"""Prints diagnostics: as text for people, or as JSON for tools, one object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+
+from tile2c.transpile.diagnostics.diagnostic import Diagnostic, Note, Span
+
+Lines = Callable[[str], Sequence[str]]  # a file's lines, by the file's name in spans; may be empty
+
+
+def ordered(items: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """By file and place; those without a place first."""
+    return sorted(items, key=lambda item: (item.span is not None, item.span or _NOWHERE))
+
+
+def as_text(diagnostic: Diagnostic, lines: Lines) -> str:
+    """The form of contract.md: message, source line, carets, notes, help. No trailing newline."""
+    head = f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"
+    if diagnostic.span is None:
+        rows = [head]
+    else:
+        rows = [f"{diagnostic.span.start()}: {head}", *_quoted(diagnostic.span, lines)]
+    rows += [f"   = note: {_note(note)}" for note in diagnostic.notes]
+    if diagnostic.help is not None:
+        rows.append(f"   = help: {diagnostic.help}")
+    return "\n".join(rows)
+
+
+def as_json(diagnostic: Diagnostic) -> str:
+    """One JSON object on one line; columns count from 1, the end column is exclusive."""
+    span = diagnostic.span
+    return json.dumps(
+        {
+            "file": span.file if span else None,
+            "line": span.line if span else None,
+            "col": span.col + 1 if span else None,
+            "end_line": span.end_line if span else None,
+            "end_col": span.end_col + 1 if span else None,
+            "severity": str(diagnostic.severity),
+            "code": diagnostic.code,
+            "message": diagnostic.message,
+            "notes": [_note(note) for note in diagnostic.notes],
+            "help": diagnostic.help,
+        },
+        ensure_ascii=False,
+    )
+
+
+_NOWHERE = Span("", 0, 0, 0, 0)
+
+
+def _note(note: Note) -> str:
+    if note.span is None:
+        return note.text
+    return f"{note.text}: {note.span.file}:{note.span.line}"
+
+
+def _quoted(span: Span, lines: Lines) -> list[str]:
+    """The source line and carets under the expression; tabs are kept so that both line up."""
+    text = lines(span.file)
+    if not 1 <= span.line <= len(text):
+        return []
+    line = text[span.line - 1].rstrip("\n")
+    end = span.end_col if span.end_line == span.line else len(line.rstrip())
+    margin = "".join("\t" if char == "\t" else " " for char in line[: span.col])
+    return [line, margin + "^" * max(end - span.col, 1)]

@@ -1,0 +1,94 @@
+"""What stands in front of the parser: size, encoding, syntax, nesting."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+
+from tile2c.transpile.diagnostics import Diagnostics, Span
+from tile2c.transpile.read.source import Comment
+
+MOST_BYTES = 4 * 1024 * 1024
+MOST_NESTING = 200  # deeper trees would overflow the stack of what reads them
+
+
+def decode(data: bytes, name: str, diagnostics: Diagnostics) -> str | None:
+    """The text of a file, line ends normalized; None after an error."""
+    if len(data) > MOST_BYTES:
+        message = f"the file has {len(data)} bytes; at most {MOST_BYTES} are read"
+        diagnostics.error("T2C102", message, Span(name, 1, 0, 1, 0))
+        return None
+    if b"\0" in data:
+        line = data[: data.index(b"\0")].count(b"\n") + 1
+        diagnostics.error("T2C103", "the file holds a NUL byte", Span(name, line, 0, line, 0))
+        return None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        diagnostics.error(
+            "T2C103",
+            f"byte 0x{data[error.start]:02x} is not UTF-8",
+            Span(name, line, 0, line, 0),
+            help="save the file as UTF-8",
+        )
+        return None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def parse(text: str, name: str, diagnostics: Diagnostics) -> ast.Module | None:
+    """The syntax tree; None after a syntax error or where brackets nest too deeply."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the user's own "invalid escape sequence" and the like
+            tree = ast.parse(text, filename=name)
+    except SyntaxError as error:
+        line, col = error.lineno or 1, max((error.offset or 1) - 1, 0)
+        end_line, end_col = error.end_lineno or line, max((error.end_offset or 0) - 1, col + 1)
+        if "too many nested" in (error.msg or ""):
+            _too_deep(name, line, diagnostics)
+        else:
+            span = Span(name, line, col, end_line, end_col)
+            diagnostics.error("T2C101", f"this is not Python: {error.msg}", span)
+        return None
+    except (RecursionError, MemoryError, ValueError):
+        _too_deep(name, 1, diagnostics)
+        return None
+    line = _line_nested_too_deeply(tree)
+    if line is not None:
+        _too_deep(name, line, diagnostics)
+        return None
+    return tree
+
+
+def comments(text: str) -> dict[int, Comment]:
+    """The comments by line."""
+    found: dict[int, Comment] = {}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            line, col = token.start
+            own_line = not token.line[:col].strip()
+            found[line] = Comment(token.string.rstrip(), line, col, own_line)
+    return found
+
+
+def _line_nested_too_deeply(tree: ast.Module) -> int | None:
+    stack: list[tuple[ast.AST, int, int]] = [(tree, 0, 1)]
+    while stack:
+        node, depth, line = stack.pop()
+        line = getattr(node, "lineno", line)
+        if depth > MOST_NESTING:
+            return line
+        stack += [(child, depth + 1, line) for child in ast.iter_child_nodes(node)]
+    return None
+
+
+def _too_deep(name: str, line: int, diagnostics: Diagnostics) -> None:
+    diagnostics.error(
+        "T2C104",
+        f"the program nests more than {MOST_NESTING} levels deep here",
+        Span(name, line, 0, line, 0),
+        help="give parts of the expression names of their own",
+    )

@@ -1,0 +1,127 @@
+"""`-D` options as a value: what is fixed, for which kernel, and what is promised about sizes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tile2c.transpile.stage.values import DType, Value
+from tile2c.transpile.stage.vocabulary import dtype_name, nearest
+
+
+class DefineError(ValueError):
+    """A `-D` option that cannot be read."""
+
+
+class UnknownName(ValueError):
+    """A `-D` or `--kernel` name that nothing in the file has."""
+
+    def __init__(self, option: str, name: str, known: Iterable[str]) -> None:
+        near = nearest(name, known)
+        listed = ", ".join(sorted(set(known)))
+        hint = f"did you mean {near}?" if near else f"there is {listed}" if listed else None
+        super().__init__(f"{option} {name}: nothing of that name" + (f"; {hint}" if hint else ""))
+        self.option, self.name, self.nearest = option, name, near
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """`NAME=dynamic`: a run-time size, whatever else would fix it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """`name % divisor == remainder` holds at every launch."""
+
+    name: str
+    divisor: int
+    remainder: int
+    kernel: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Defines:
+    """What the command line fixes. `used` grows as names are looked up and found."""
+
+    values: tuple[tuple[str | None, str, Value], ...] = ()  # kernel or class, name, value
+    promises: tuple[Promise, ...] = ()
+    used: set[tuple[str | None, str]] = field(default_factory=set, compare=False)
+
+    def find(self, name: str, kernels: Iterable[str]) -> Value | None:
+        """What `name` is fixed to for a kernel of one of these names; None when it is not."""
+        kernels = tuple(kernels)
+        found: Value | None = None
+        for kernel, key, value in self.values:
+            if key == name and kernel is None and found is None:
+                found = value
+        for kernel, key, value in self.values:
+            if key == name and kernel in kernels:
+                found = value
+        for kernel, key, _ in self.values:
+            if key == name and (kernel is None or kernel in kernels):
+                self.used.add((kernel, key))
+        return found
+
+    def promised(self, sizes: Iterable[str], kernels: Iterable[str]) -> tuple[Promise, ...]:
+        """The promises about these sizes."""
+        sizes, kernels = tuple(sizes), tuple(kernels)
+        found = [
+            promise
+            for promise in self.promises
+            if promise.name in sizes and (promise.kernel is None or promise.kernel in kernels)
+        ]
+        self.used.update((promise.kernel, promise.name) for promise in found)
+        return tuple(found)
+
+    def unused(self) -> list[str]:
+        """The names, as written, that no kernel had."""
+        keys = [(kernel, key) for kernel, key, _ in self.values]
+        keys += [(promise.kernel, promise.name) for promise in self.promises]
+        return [
+            f"{kernel}.{key}" if kernel else key
+            for kernel, key in keys
+            if (kernel, key) not in self.used
+        ]
+
+
+_NAME = r"(?:(?P<kernel>[A-Za-z_]\w*)\.)?(?P<name>[A-Za-z_]\w*)"
+_PROMISE = re.compile(rf"{_NAME}\s*%\s*(?P<divisor>\d+)\s*==?\s*(?P<remainder>\d+)")
+_VALUE = re.compile(rf"{_NAME}=(?P<value>.*)", re.DOTALL)
+
+
+def parse_defines(options: Sequence[str]) -> Defines:
+    """Reads `NAME=VALUE`, `KERNEL.NAME=VALUE`, `NAME=dynamic` and `M%16=0`. Raises DefineError."""
+    values: list[tuple[str | None, str, Value]] = []
+    promises: list[Promise] = []
+    for option in options:
+        if promise := _PROMISE.fullmatch(option.strip()):
+            divisor, remainder = int(promise["divisor"]), int(promise["remainder"])
+            if divisor == 0 or remainder >= divisor:
+                raise DefineError(f"-D {option}: no number has that remainder")
+            promises.append(Promise(promise["name"], divisor, remainder, promise["kernel"]))
+        elif value := _VALUE.fullmatch(option.strip()):
+            values.append((value["kernel"], value["name"], parse_value(value["value"], option)))
+        else:
+            raise DefineError(f"-D {option}: write NAME=VALUE, NAME=dynamic or NAME%16=0")
+    return Defines(tuple(values), tuple(promises))
+
+
+def parse_value(text: str, option: str) -> Value:
+    """A Python literal, a dtype name or `dynamic`."""
+    text = text.strip()
+    if text == "dynamic":
+        return Dynamic()
+    bare = text.removeprefix("T.").removeprefix("torch.")
+    if (name := dtype_name(bare)) is not None:
+        return DType(name)
+    if len(text) > 1000:
+        raise DefineError(f"-D {option[:60]}...: the value is too long")
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    if re.fullmatch(r"[\w.+-]+", text):
+        return text  # a bare word is a string
+    raise DefineError(f"-D {option}: {text} is no Python literal, dtype or `dynamic`")

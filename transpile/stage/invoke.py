@@ -1,0 +1,493 @@
+"""Names, attributes and calls: how the evaluator reaches functions, classes and known modules."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tile2c.transpile.stage import expressions as ex
+from tile2c.transpile.stage import host_functions
+from tile2c.transpile.stage.buffers import Buffer, Region
+from tile2c.transpile.stage.evaluate import MOST_CALLS, Evaluator, Frame, describe
+from tile2c.transpile.stage.expressions import Expr
+from tile2c.transpile.stage.host_arithmetic import MOST_ITEMS
+from tile2c.transpile.stage.values import (
+    MISSING,
+    BoundMethod,
+    Cell,
+    Closure,
+    DType,
+    Foreign,
+    HostClass,
+    HostFunction,
+    HostTensor,
+    Instance,
+    JitFunction,
+    LanguageName,
+    MacroFunction,
+    Missing,
+    PrimFunc,
+    Scope,
+    ToolName,
+    Unknown,
+    Value,
+)
+from tile2c.transpile.stage.vocabulary import KNOWN, dtype_name, nearest
+
+_FRAMEWORKS = ("torch", "numpy", "np", "jax", "ml_dtypes", "cupy")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a call: its value, and its text where it is written out."""
+
+    value: Value
+    node: ast.expr | None
+
+
+@dataclass(slots=True)
+class Caller(Evaluator):
+    """Adds names, attributes and calls to the evaluator."""
+
+    depth: int = 0
+    main_guard: bool = False  # whether `__name__ == "__main__"`
+    keyword_nodes: dict[str, ast.expr] = field(default_factory=dict)
+
+    def global_name(self, node: ast.Name) -> Value:
+        found = self.builtin(node.id)
+        if found is not None:
+            return found
+        if node.id == "__name__":
+            return "__main__" if self.main_guard else self.frame.source.stem
+        if node.id == "__file__":
+            return self.frame.source.name
+        if not self.exact:
+            return Unknown(f"{node.id} is not defined", self.span(node))
+        scope: Scope | None = self.frame.scope
+        names: set[str] = set()
+        while scope is not None:
+            names |= set(scope.cells)
+            scope = scope.parent
+        near = nearest(node.id, names)
+        raise self.fail(
+            "T2C111",
+            f"{node.id} is not defined",
+            node,
+            help=f"did you mean {near}?" if near else None,
+        )
+
+    def builtin(self, name: str) -> HostFunction | None:
+        """Python's builtin of that name, as far as the evaluator has it."""
+        if name not in host_functions.BUILTINS:
+            return None
+        return HostFunction(
+            name,
+            lambda ev, args, kwargs, node: host_functions.call_builtin(
+                ev, name, args, kwargs, node
+            ),
+        )
+
+    def as_dtype(self, value: Value) -> str | None:
+        """The element type that a value names: `T.float16`, "float16", torch.float16, float."""
+        match value:
+            case DType():
+                return value.name
+            case str():
+                return dtype_name(value)
+            case HostFunction() if value.name in ("int", "float", "bool"):
+                return dtype_name(value.name)
+            case Foreign() if value.path.split(".")[0] in _FRAMEWORKS:
+                return dtype_name(value.path.rpartition(".")[2])
+            case _:
+                return None
+
+    def dtype(self, value: Value, node: ast.AST | None) -> str:
+        """As `as_dtype`; an error for what names no type."""
+        found = self.as_dtype(self.known(value, node, "an element type"))
+        if found is None:
+            raise self.fail("T2C211", f"{describe(value)} is not an element type", node)
+        return found
+
+    def iterate(self, value: Value, node: ast.AST) -> Iterator[Value]:
+        """The items of a host container, counted against the fuel."""
+        value = self.known(value, node, "this loop")
+        if isinstance(value, HostClass):
+            value = [cell.value for cell in value.scope.cells.values()]
+        if isinstance(value, Expr) or not hasattr(value, "__iter__"):
+            shown = ex.text(value) if isinstance(value, Expr) else describe(value)
+            raise self.fail("T2C215", f"{shown} cannot be iterated at build time", node)
+        for count, item in enumerate(list(value) if isinstance(value, dict | set) else value):
+            self.burn(node)
+            if count > MOST_ITEMS:
+                raise self.fail("T2C114", "this iterates over too many items", node)
+            yield item
+
+    # -- attributes ------------------------------------------------------------------------------
+
+    def _eval_Attribute(self, node: ast.Attribute) -> Value:
+        return self.attribute(self.evaluate(node.value), node.attr, node)
+
+    def attribute(
+        self, owner: Value, name: str, node: ast.AST, default: list[Value] | None = None
+    ) -> Value:
+        """`owner.name`; `default` holds the value to give where there is none."""
+        match owner:
+            case LanguageName():
+                return self.language_name(owner, name, node)
+            case ToolName():
+                return self._tool_name(owner, name)
+            case Foreign():
+                path = f"{owner.path}.{name}"
+                return host_functions.LIBRARY_VALUES.get(path, Foreign(path))
+            case Unknown():
+                return owner
+            case Buffer():
+                return self._buffer_attribute(owner, name, node)
+            case HostTensor():
+                return self._tensor_attribute(owner, name, node)
+            case Instance():
+                return self._instance_attribute(owner, name, node, default)
+            case HostClass():
+                cell = owner.scope.cells.get(name)
+                if cell is not None:
+                    return cell.value
+                return Unknown(f"{owner.name} has no {name}", self.span(node))
+            case DType():
+                return self._dtype_attribute(owner, name, node)
+            case Closure() | JitFunction() | PrimFunc() | MacroFunction():
+                return BoundMethod(owner, name)
+            case Expr():
+                if name == "dtype" and owner.dtype is not None:
+                    return DType(owner.dtype)
+                return BoundMethod(owner, name)
+            case HostFunction():
+                return Unknown(f"{owner.name}.{name} is not evaluated", self.span(node))
+        owner = self.known(owner, node, f"its attribute {name}")
+        for kind, methods in host_functions.METHODS.items():
+            if isinstance(owner, kind) and name in methods:
+                return BoundMethod(owner, name)
+        if default:
+            return default[0]
+        return Unknown(f"the attribute {name} is not evaluated", self.span(node))
+
+    def language_name(self, owner: LanguageName, name: str, node: ast.AST) -> Value:
+        """`T.name`: a dtype, or a name of the language; an unknown one is an error."""
+        if owner.path:
+            return LanguageName(f"{owner.path}.{name}")
+        known = dtype_name(name) if name not in ("int", "float") or True else None
+        if known is not None:
+            return DType(known)
+        if name not in KNOWN and not name.startswith("tvm_"):
+            if not self.exact:
+                return Unknown(f"T.{name} is not known", self.span(node))
+            near = nearest(name, KNOWN)
+            raise self.fail(
+                "T2C202",
+                f"{name} is not a name of the tile language",
+                node,
+                help=f"did you mean T.{near}?" if near else None,
+            )
+        return LanguageName(name)
+
+    def _tool_name(self, owner: ToolName, name: str) -> Value:
+        path = f"{owner.path}.{name}" if owner.path else name
+        if path == "language":
+            return LanguageName("")
+        if path in ("next_power_of_2", "math.next_power_of_2"):
+            return LanguageName("next_power_of_2")
+        if path in ("cdiv", "math.cdiv", "math.ceildiv"):
+            return LanguageName("ceildiv")
+        return ToolName(path)
+
+    def _buffer_attribute(self, owner: Buffer, name: str, node: ast.AST) -> Value:
+        match name:
+            case "shape":
+                return tuple(dim.value if dim.kind == "literal" else dim for dim in owner.shape)
+            case "dtype":
+                return DType(owner.dtype)
+            case "name":
+                return owner.name
+            case "ndim":
+                return len(owner.shape)
+            case "access_ptr" | "astype" | "data" | "scope" | "vload" | "vstore":
+                return owner.scope if name == "scope" else BoundMethod(owner, name)
+            case _:
+                raise self.fail("T2C242", f"a buffer has no attribute {name}", node)
+
+    def _tensor_attribute(self, owner: HostTensor, name: str, node: ast.AST) -> Value:
+        if name in ("shape", "dtype", "ndim"):
+            return {"shape": owner.shape, "dtype": owner.dtype, "ndim": len(owner.shape)}[name]
+        if name in ("cuda", "contiguous", "to", "half", "float", "bfloat16", "clone", "normal_"):
+            return HostFunction(name, lambda ev, args, kwargs, at: owner)
+        if name in ("size",):
+            return HostFunction(
+                name, lambda ev, args, kwargs, at: owner.shape[args[0]] if args else owner.shape
+            )
+        return Unknown(f"a tensor's {name} is not evaluated", self.span(node))
+
+    def _dtype_attribute(self, owner: DType, name: str, node: ast.AST) -> Value:
+        digits = "".join(c for c in owner.name.split("x")[0].split("_")[0] if c.isdigit())
+        bits = 8 if owner.name == "bool" else int(digits or 0)
+        if name in ("bits", "itemsize", "bytes"):
+            return bits if name == "bits" else -(-bits // 8)
+        return Unknown(f"the attribute {name} of an element type is not evaluated", self.span(node))
+
+    def _instance_attribute(
+        self, owner: Instance, name: str, node: ast.AST, default: list[Value] | None
+    ) -> Value:
+        if name in owner.attributes:
+            return owner.attributes[name]
+        cls: Value = owner.cls
+        while isinstance(cls, HostClass):
+            cell = cls.scope.cells.get(name)
+            if cell is not None:
+                return self.bind_self(cell.value, owner)
+            cls = next((base for base in cls.bases if isinstance(base, HostClass)), None)
+        if default:
+            return default[0]
+        return Unknown(f"the attribute {name} is not evaluated", self.span(node))
+
+    def bind_self(self, value: Value, owner: Value) -> Value:
+        """A function of a class as a method of `owner`."""
+        match value:
+            case Closure():
+                return Closure(
+                    value.node, value.scope, value.source, value.name, value.defaults, value.path,
+                    owner, value.arguments,
+                )  # fmt: skip
+            case JitFunction(inner=Closure() as inner):
+                return JitFunction(self.bind_self(inner, owner), value.configs)
+            case MacroFunction():
+                return MacroFunction(self.bind_self(value.closure, owner))
+            case _:
+                return value
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def _eval_Call(self, node: ast.Call) -> Value:
+        function = self.evaluate(node.func)
+        if isinstance(function, LanguageName):
+            return self.call_language(function.path, node)
+        args, keywords = self.arguments(node)
+        self.keyword_nodes = {k: a.node for k, a in keywords.items() if a.node is not None}
+        if isinstance(function, Closure | MacroFunction) and self.tracing:
+            return self.inline(function, args, keywords, node)
+        return self.invoke(
+            function,
+            [argument.value for argument in args],
+            {key: argument.value for key, argument in keywords.items()},
+            node,
+        )
+
+    def arguments(self, node: ast.Call) -> tuple[list[Argument], dict[str, Argument]]:
+        """The evaluated arguments of a call, stars unpacked."""
+        args: list[Argument] = []
+        for arg in node.args:
+            if isinstance(arg, ast.Starred):
+                value = self.evaluate(arg.value)
+                if isinstance(value, Unknown):
+                    continue
+                args += [Argument(item, None) for item in self.iterate(value, arg)]
+            else:
+                args.append(Argument(self.evaluate(arg), arg))
+        keywords: dict[str, Argument] = {}
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value)
+            if keyword.arg is not None:
+                keywords[keyword.arg] = Argument(value, keyword.value)
+            elif isinstance(value, dict):
+                keywords |= {str(key): Argument(item, None) for key, item in value.items()}
+        return args, keywords
+
+    def invoke(
+        self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """Calls a value of any kind at build time."""
+        self.burn(node)
+        match function:
+            case HostFunction():
+                return function.run(self, args, kwargs, node)
+            case Closure():
+                return self.call_closure(function, args, kwargs, node)
+            case BoundMethod():
+                return self.call_method(function, args, kwargs, node)
+            case JitFunction():
+                return self.call_jit(function, args, kwargs, node)
+            case Foreign():
+                return host_functions.call_library(self, function.path, args, kwargs, node)
+            case ToolName():
+                return self.call_tool(function.path, args, kwargs, node)
+            case HostClass():
+                return self._instantiate(function, args, kwargs, node)
+            case Unknown():
+                return function
+            case DType() if len(args) == 1 and isinstance(args[0], int | float):
+                return self.call_language_values(function.name, args, kwargs, node)
+            case DType() if args:
+                return self.call_language_values(function.name, args, kwargs, node)
+            case Instance():
+                method = self.attribute(function, "__call__", node)
+                return self.invoke(method, args, kwargs, node)
+            case LanguageName():
+                return self.call_language_values(function.path, args, kwargs, node)
+        function = self.known(function, node, "this call")
+        if not self.exact:
+            return Unknown(f"{describe(function)} cannot be called", self.span(node))
+        raise self.fail("T2C112", f"{describe(function)} cannot be called", node)
+
+    def bind(
+        self, closure: Closure, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> dict[str, Value]:
+        """Parameter names to values, as Python binds them; MISSING where nothing is given."""
+        spec = closure.node.args
+        positional = [arg.arg for arg in (*spec.posonlyargs, *spec.args)]
+        if closure.owner is not None:
+            args = [closure.owner, *args]
+        bound: dict[str, Value] = dict(zip(positional, args, strict=False))
+        rest = args[len(positional) :]
+        if spec.vararg is not None:
+            bound[spec.vararg.arg] = tuple(rest)
+        elif rest and self.exact:
+            raise self.fail(
+                "T2C112",
+                f"{closure.name} takes {len(positional)} arguments but gets {len(args)}",
+                node,
+            )
+        names = (*positional, *(arg.arg for arg in spec.kwonlyargs))
+        extra = {key: value for key, value in kwargs.items() if key not in names}
+        if spec.kwarg is not None:
+            bound[spec.kwarg.arg] = extra
+        elif extra and self.exact:
+            near = nearest(min(extra), names)
+            raise self.fail(
+                "T2C112",
+                f"{closure.name} has no parameter {min(extra)}",
+                node,
+                help=f"did you mean {near}?" if near else None,
+            )
+        bound |= {key: value for key, value in kwargs.items() if key in names}
+        for name in names:
+            if name not in bound:
+                bound[name] = closure.defaults.get(name, MISSING)
+        return {name: bound[name] for name in (*names, *(n for n in bound if n not in names))}
+
+    def call_closure(
+        self, closure: Closure, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """Executes a function of the program."""
+        bound = self.bind(closure, args, kwargs, node)
+        missing = [name for name, value in bound.items() if isinstance(value, Missing)]
+        if missing and self.exact:
+            names = ", ".join(missing)
+            raise self.fail("T2C116", f"{closure.name} is called without {names}", node)
+        for name in missing:
+            bound[name] = Unknown(f"{closure.name} is called without {name}", self.span(node))
+        return self.run_closure(closure, bound, node)
+
+    def run_closure(self, closure: Closure, bound: dict[str, Value], node: ast.AST) -> Value:
+        """Executes a function with its parameters bound."""
+        if self.depth >= MOST_CALLS:
+            raise self.fail("T2C113", f"{closure.name} calls itself too deeply", node)
+        scope = Scope(closure.scope)
+        for name, value in bound.items():
+            nameable = not self.tracing and not isinstance(closure.node, ast.Lambda)
+            self.define(scope, name, value, nameable=nameable)
+        calls = self.frame.calls
+        if self.tracing and (span := self.span(node)) is not None:
+            calls = (span, *calls)
+        frame = Frame(
+            scope, closure.source, (*closure.path, closure.name), calls, function=closure.name
+        )
+        self.depth += 1
+        try:
+            with self.inside(frame):
+                if isinstance(closure.node, ast.Lambda):
+                    return self.evaluate(closure.node.body)
+                return self.run_body(closure.node.body)
+        finally:
+            self.depth -= 1
+
+    def define(
+        self,
+        scope: Scope,
+        name: str,
+        value: Value,
+        *,
+        nameable: bool = False,
+        spelling: Expr | None = None,
+    ) -> Cell:
+        """Binds a name; numbers may then be used by it in device code when `nameable`."""
+        scope = scope.outer.get(name, scope)
+        self.order += 1
+        nameable = nameable and isinstance(value, bool | int | float)
+        cell = Cell(name, value, self.order, nameable, spelling)
+        scope.cells[name] = cell
+        return cell
+
+    def _instantiate(
+        self, cls: HostClass, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        instance = Instance(cls, {})
+        init = self._instance_attribute(instance, "__init__", node, [None])
+        if isinstance(init, Closure):
+            self.call_closure(init, args, kwargs, node)
+        elif cls.fields:
+            values = dict(zip((name for name, _ in cls.fields), args, strict=False)) | kwargs
+            for name, default in cls.fields:
+                value = values.get(name, default)
+                if isinstance(value, Missing):
+                    value = Unknown(f"{cls.name} is made without {name}", self.span(node))
+                instance.attributes[name] = value
+        return instance
+
+    # -- by heirs --------------------------------------------------------------------------------
+
+    def call_method(
+        self, method: BoundMethod, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        match method.owner:
+            case Closure() | PrimFunc():
+                return Unknown("it is not evaluated", self.span(node))
+            case JitFunction():  # kernel.compile(...), factory.get_tir(...)
+                if method.name in ("compile", "get_tir"):
+                    return self.call_jit(method.owner, args, kwargs, node)
+                return Unknown(f"{method.name}() is not evaluated", self.span(node))
+            case Buffer() | Expr() | Region():
+                return self.device_method(method, args, kwargs, node)
+        return host_functions.call_method(self, method.owner, method.name, args, kwargs, node)
+
+    def device_method(
+        self, method: BoundMethod, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        raise NotImplementedError
+
+    def call_language(self, path: str, node: ast.Call) -> Value:
+        raise NotImplementedError
+
+    def call_language_values(
+        self, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        raise NotImplementedError
+
+    def call_jit(
+        self, function: JitFunction, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        raise NotImplementedError
+
+    def call_tool(
+        self, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        raise NotImplementedError
+
+    def inline(
+        self,
+        function: Closure | MacroFunction,
+        args: list[Argument],
+        keywords: dict[str, Argument],
+        node: ast.Call,
+    ) -> Value:
+        raise NotImplementedError
+
+    def run_body(self, body: list[ast.stmt]) -> Value:
+        raise NotImplementedError

@@ -1,0 +1,243 @@
+"""`with T.Kernel(...)` and the other contexts of device code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from tile2c.transpile.stage import expressions as ex
+from tile2c.transpile.stage.calls import Call
+from tile2c.transpile.stage.expressions import Expr
+from tile2c.transpile.stage.host import Flow
+from tile2c.transpile.stage.linear import number
+from tile2c.transpile.stage.trace_values import Context, Loop
+from tile2c.transpile.stage.values import Value
+
+if TYPE_CHECKING:
+    from tile2c.transpile.stage.language import Language
+
+DEFAULT_THREADS = 128
+MOST_THREADS = 1024
+
+
+def _kernel(call: Call) -> Value:
+    """`T.Kernel(*grid, threads=128)`; no grid means one block."""
+    call.known_keywords("threads", "prelude", "cluster_dims", "is_cpu")
+    if len(call.args) > 3:
+        raise call.ev.fail(
+            "T2C403",
+            f"a grid has at most 3 dimensions, not {len(call.args)}",
+            call.args[3].node or call.node,
+        )
+    grid = call.exprs() or (ex.literal(1),)
+    keywords = [("threads", _threads(call))]
+    for name in ("cluster_dims", "prelude"):
+        if (given := call.keywords.get(name)) is not None and given.value is not None:
+            keywords.append((name, call.expr(given)))
+    return Context("Kernel", call.node, grid, tuple(keywords))
+
+
+def _threads(call: Call) -> Expr:
+    given = call.keywords.get("threads")
+    if given is None or given.value is None:
+        return ex.literal(DEFAULT_THREADS)
+    value = call.ev.known(given.value, given.node, "the number of threads")
+    node = given.node or call.node
+    parts = list(value) if isinstance(value, tuple | list) else [value]
+    counts = [call.ev.whole_number(part, node, "the number of threads") for part in parts]
+    total = 1
+    for count in counts:
+        total *= count
+    if len(counts) > 3 or any(count <= 0 for count in counts) or total > MOST_THREADS:
+        raise call.ev.fail(
+            "T2C402",
+            f"a block has 1 to {MOST_THREADS} threads in up to 3 dimensions, not "
+            f"{' x '.join(map(str, counts))}",
+            node,
+        )
+    if len(counts) == 1 and isinstance(value, tuple | list):
+        return ex.literal(counts[0])
+    return call.ev.expression(tuple(value) if isinstance(value, list) else value, given.node)
+
+
+def _specialised(call: Call) -> Value:
+    return Context("ws", call.node, args=call.exprs())
+
+
+def _no_op(call: Call) -> Value:
+    return Context("block", call.node)
+
+
+def _builder(call: Call) -> Value:
+    """`T.If(c)`, `T.Then()`, `T.Else()`, `T.While(c)`: statements in the clothes of contexts."""
+    return Context(call.path, call.node, args=call.exprs())
+
+
+def _thread_binding(call: Call) -> Value:
+    """`T.thread_binding(0, n, "threadIdx.x")`: the thread's index."""
+    tag = call.keywords.get("thread") or call.need(2, "thread")
+    known = {f"threadIdx.{axis}": dim for dim, axis in enumerate("xyz")}
+    if tag.value not in known:
+        raise call.ev.fail(
+            "T2C404",
+            f"{tag.value!r} launches blocks without T.Kernel",
+            call.node,
+            help="with T.Kernel(grid, threads=n) as bx:",
+        )
+    args = (ex.literal(known[tag.value]),)
+    return ex.call("get_thread_binding", args, call.ev.span(call.node), dtype="int32", device=True)
+
+
+def trace_context(ev: Language, node: ast.With, context: Context) -> Flow:
+    """A `with` statement of device code."""
+    if len(node.items) != 1:
+        raise ev.fail("T2C115", "one context for each `with`", node.items[1].context_expr)
+    item = node.items[0]
+    match context.kind:
+        case "Kernel":
+            end = item.optional_vars or item.context_expr
+            lead = ev.residual.take_comments()
+            _launch(
+                ev, context, item.optional_vars, node.body, lead,
+                ev.origin(node, end), ev.head_end(node, end, node.body),
+                ev.header_comment(node, node.body),
+            )  # fmt: skip
+            return None
+        case "block":
+            return ev.trace_block(node.body, node.body[0].lineno - 1)
+        case "ws":
+            lead = ev.residual.take_comments()
+            origin = ev.origin(node, item.context_expr)
+            with ev.region("with", origin.span), ev.residual.block() as block:
+                ev.trace_block(node.body, ev.head_end(node, item.context_expr, node.body))
+            suite = ev.residual.suite(block, ev.header_comment(node, node.body), origin)
+            ev.residual.context(ex.call("ws", context.args), (), suite, lead, origin)
+            return None
+        case "If":
+            return _builder_if(ev, node, context)
+        case "While":
+            lead, origin = ev.residual.take_comments(), ev.origin(node, item.context_expr)
+            with ev.region("while", origin.span), ev.residual.block() as block:
+                ev.trace_block(node.body, ev.head_end(node, item.context_expr, node.body))
+            suite = ev.residual.suite(block, None, origin)
+            ev.residual.while_loop(context.args[0], suite, lead, origin)
+            return None
+    raise ev.fail("T2C231", f"`with T.{context.kind}` is not supported here", item.context_expr)
+
+
+def _builder_if(ev: Language, node: ast.With, context: Context) -> Flow:
+    """`with T.If(c):` around `with T.Then():` and `with T.Else():`."""
+    lead, origin = ev.residual.take_comments(), ev.origin(node, node.items[0].context_expr)
+    suites: dict[str, cst.IndentedBlock] = {}
+    for inner in node.body:
+        value = ev.evaluate(inner.items[0].context_expr) if isinstance(inner, ast.With) else None
+        if not isinstance(inner, ast.With) or not isinstance(value, Context):
+            raise ev.fail("T2C115", "T.If holds T.Then and T.Else only", inner)
+        with ev.region("if", origin.span), ev.residual.block() as block:
+            ev.trace_block(inner.body, inner.body[0].lineno - 1)
+        suites[value.kind] = ev.residual.suite(block, None, origin)
+    orelse = cst.Else(suites["Else"]) if "Else" in suites else None
+    ev.residual.branch(context.args[0], suites["Then"], orelse, lead, origin)
+    return None
+
+
+def open_without_with(ev: Language, target: ast.expr, context: Context) -> None:
+    """`bx, by = T.Kernel(...)`: the rest of the function is the kernel's body."""
+    raise ev.fail(
+        "T2C404",
+        "T.Kernel stands without `with`",
+        context.node,
+        help="with T.Kernel(...) as (bx, by):",
+    )
+
+
+def _launch(
+    ev: Language,
+    context: Context,
+    target: ast.expr | None,
+    body: list[ast.stmt],
+    lead: object,
+    origin: object,
+    after: int,
+    header: str | None,
+) -> None:
+    if ev.in_kernel:
+        raise ev.fail("T2C404", "T.Kernel stands inside another T.Kernel", context.node)
+    ev.in_kernel = True
+    ev.launches += 1
+    try:
+        with ev.region("with", origin.span):  # type: ignore[attr-defined]
+            names = _bind_blocks(ev, context, target, body)
+            with ev.residual.block() as block:
+                ev.trace_block(body, after)
+                footer = ev.residual.footers[-1]
+    finally:
+        ev.in_kernel = False
+    _swizzle_first(block)
+    suite = ev.residual.suite(block, header, origin, footer)  # type: ignore[arg-type]
+    item = ex.call("Kernel", context.grid, ev.span(context.node), keywords=context.keywords)
+    ev.residual.context(item, names, suite, lead, origin)  # type: ignore[arg-type]
+
+
+def _bind_blocks(
+    ev: Language, context: Context, target: ast.expr | None, body: list[ast.stmt]
+) -> list[str]:
+    """A name for every block index; made up where the author gave none."""
+    count = len(context.grid)
+    elements = list(target.elts) if isinstance(target, ast.Tuple | ast.List) else []
+    if isinstance(target, ast.Name):
+        elements = [target] if count == 1 else []
+    if elements and len(elements) != count:
+        raise ev.fail(
+            "T2C405",
+            f"the grid has {count} dimension{'s' * (count != 1)} but {len(elements)} block "
+            f"ind{'ex is' if len(elements) == 1 else 'ices are'} named",
+            target,
+        )
+    used = {node.id for part in body for node in ast.walk(part) if isinstance(node, ast.Name)}
+    names: list[str] = []
+    for dim in range(count):
+        element = elements[dim] if elements else None
+        if isinstance(element, ast.Name) and element.id != "_":
+            name = ev.claim(element.id, "loop")
+            ev.bind_device(element.id, ex.name(name, ev.span(element), "int32"))
+        else:
+            name = ev.claim(_made_up(ev, "xyz"[dim], used), "loop")
+        names.append(name)
+    if isinstance(target, ast.Name) and count > 1:
+        ev.define(ev.frame.scope, target.id, tuple(ex.name(name, dtype="int32") for name in names))
+    return names
+
+
+def _made_up(ev: Language, axis: str, used: set[str]) -> str:
+    for candidate in (f"b{axis}", f"block_{axis}", f"block_index_{axis}"):
+        if candidate not in used and candidate not in ev.taken:
+            return candidate
+    return f"grid_index_{axis}"
+
+
+def _swizzle_first(block: list[cst.BaseStatement]) -> None:
+    """`T.use_swizzle` is said before everything else, wherever the author put it."""
+    for position, statement in enumerate(block):
+        if isinstance(statement, cst.SimpleStatementLine) and isinstance(
+            statement.body[0], cst.Expr
+        ):
+            call = statement.body[0].value
+            if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+                if call.func.attr.value == "use_swizzle":
+                    block.insert(0, block.pop(position))
+
+
+HANDLERS: dict[str, Callable[[Call], Value]] = {
+    "Kernel": _kernel,
+    "ClusterKernel": _kernel,
+    "ws": _specialised,
+    "block": _no_op,
+    "attr": _no_op,
+    **dict.fromkeys(("If", "Then", "Else", "While"), _builder),
+    "thread_binding": _thread_binding,
+}
+
+__all__ = ["HANDLERS", "Loop", "number", "open_without_with", "trace_context"]

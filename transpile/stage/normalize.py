@@ -1,0 +1,371 @@
+"""From a source file to the normal form of each of its kernels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tile2c.transpile.diagnostics import Diagnostics, InputError
+from tile2c.transpile.read import Source
+from tile2c.transpile.stage.defines import Defines, Promise, UnknownName
+from tile2c.transpile.stage.origins import Origin
+from tile2c.transpile.stage.values import NotReady, Poisoned, Value
+
+if TYPE_CHECKING:
+    import libcst as cst
+    from tile2c.transpile.stage.specialise import Made, Root
+    from tile2c.transpile.stage.survey import Found
+
+STACK = 12_000
+
+
+@dataclass(frozen=True)
+class NormalKernel:
+    """One kernel and specialisation in normal form, with where each piece came from."""
+
+    name: str  # the output's KERNEL name, and the function's in `module`
+    function: str  # the author's name of the prim_func or eager function
+    module: cst.Module
+    origins: Mapping[cst.CSTNode, Origin]
+    parameters: Mapping[str, Value]  # compile-time values that were fixed
+    sizes: tuple[str, ...]
+    promises: tuple[Promise, ...]
+    source_file: str
+    source_line: int
+    source_sha256: str
+    summary: str
+
+    @cached_property
+    def text(self) -> str:
+        """The normal form as Python text."""
+        return self.module.code
+
+
+@dataclass(frozen=True, slots=True)
+class KernelListing:
+    """What `--list` says about a kernel."""
+
+    name: str
+    file: str
+    line: int
+    style: str
+    parameters: Mapping[str, Value]  # name to default, None where there is none
+    sizes: tuple[str, ...]
+    ready: bool | str  # True, or why it needs a -D
+
+
+@dataclass(slots=True)
+class _Result:
+    root: Root
+    made: list[Made]
+    not_ready: NotReady | None
+    diagnostics: Diagnostics
+
+
+def normalize(
+    source: Source, defines: Defines, only: Sequence[str], diagnostics: Diagnostics
+) -> tuple[NormalKernel, ...]:
+    """The kernels of a file, or those named in `only`.
+
+    Problems go to `diagnostics`. Raises UnknownName for a `-D` or `--kernel` name that nothing has.
+    """
+    with _deep_stack():
+        results = _make_all(source, defines, diagnostics)
+        kernels, refusals = _named(source, defines, results)
+    known = [kernel.name for kernel in kernels] + [name for name, _ in refusals]
+    for name in only:
+        if name not in known:
+            raise UnknownName("--kernel", name, known)
+    _check_defines(defines, results)
+    wanted = [kernel for kernel in kernels if not only or kernel.name in only]
+    failed = [(name, why) for name, why in refusals if not only or name in only]
+    for result in results:
+        names = {kernel.name for kernel in kernels if kernel.source_line == _line(result)}
+        if not only or names & set(only) or (result.not_ready is None and not result.made):
+            for item in result.diagnostics.items:
+                diagnostics.add(item)
+    for _, why in failed:
+        _report_not_ready(why, diagnostics, skippable=bool(wanted) and not only)
+    if not results and not diagnostics.failed:
+        from tile2c.transpile.read.reader import whole_file
+
+        diagnostics.error(
+            "T2C118",
+            "there is no kernel in this file",
+            whole_file(source),
+            help="a kernel is a function decorated with @T.prim_func or @tilelang.jit",
+        )
+    return tuple(wanted)
+
+
+def list_kernels(
+    source: Source, defines: Defines, diagnostics: Diagnostics
+) -> tuple[KernelListing, ...]:
+    """One entry for each kernel of the file; those that are not ready say why."""
+    with _deep_stack():
+        results = _make_all(source, defines, diagnostics)
+        kernels, refusals = _named(source, defines, results)
+    _check_defines(defines, results)
+    listings: list[tuple[int, KernelListing]] = []
+    for result in results:
+        root = result.root
+        parameters = {name: _plain(root.defaults.get(name)) for name in root.parameters}
+        for kernel in kernels:
+            if kernel.source_line == _line(result) or kernel in _kernels_of(result, kernels):
+                listings.append((kernel.source_line, _listing(kernel, root, parameters, result)))
+        if not result.made:
+            name = next((n for n, why in refusals if why is result.not_ready), root.name)
+            problem: bool | str = _first_error(result.diagnostics)
+            if result.not_ready is not None:
+                problem = _reason(result.not_ready)
+            line = root.node.lineno
+            listings.append(
+                (line, KernelListing(name, source.name, line, root.style, parameters, (), problem))
+            )
+    unique = {(listing.name, listing.line): listing for _, listing in listings}
+    return tuple(unique.values())
+
+
+def _listing(
+    kernel: NormalKernel, root: Root, parameters: Mapping[str, Value], result: _Result
+) -> KernelListing:
+    ready = _first_error(result.diagnostics) if result.diagnostics.failed else True
+    return KernelListing(
+        kernel.name,
+        kernel.source_file,
+        kernel.source_line,
+        root.style,
+        parameters,
+        kernel.sizes,
+        ready,
+    )
+
+
+def _line(result: _Result) -> int | None:
+    return result.made[0].traced.closure.node.lineno if result.made else None
+
+
+def _kernels_of(result: _Result, kernels: Sequence[NormalKernel]) -> list[NormalKernel]:
+    lines = {made.traced.closure.node.lineno for made in result.made}
+    return [kernel for kernel in kernels if kernel.source_line in lines]
+
+
+def _first_error(diagnostics: Diagnostics) -> bool | str:
+    return next((item.message for item in diagnostics.items if item.severity == "error"), True)
+
+
+def _plain(value: Value) -> Value:
+    from tile2c.transpile.stage.specialise import _fixed
+
+    return _fixed({"value": value}).get("value")
+
+
+# -- making ---------------------------------------------------------------------------------------
+
+
+def _make_all(source: Source, defines: Defines, diagnostics: Diagnostics) -> list[_Result]:
+    """Every root with every set of arguments that the file gives it."""
+    from tile2c.transpile.stage.specialise import distinct, find_roots
+    from tile2c.transpile.stage.survey import survey
+
+    roots = find_roots(source, diagnostics)
+    calls = survey(source) if roots else []
+    results: list[_Result] = []
+    for root in roots:
+        found = [_for_root(call, root) for call in calls if call.node is root.node]
+        seen: set[str] = set()
+        for arguments in distinct(iter(found)):
+            result = _make(source, root, arguments, calls, defines)
+            key = _identity(result)
+            if key is None or key not in seen:
+                results.append(result)
+            if key is not None:
+                seen.add(key)
+    return results
+
+
+def _for_root(call: Found, root: Root) -> dict[str, Value]:
+    return {name: value for name, value in call.arguments.items() if name in root.parameters}
+
+
+def _make(
+    source: Source, root: Root, arguments: dict[str, Value], calls: list[Found], defines: Defines
+) -> _Result:
+    from tile2c.transpile.stage.specialise import make
+
+    own = Diagnostics()
+    try:
+        return _Result(root, make(source, root, arguments, calls, defines, own), None, own)
+    except NotReady as problem:
+        return _Result(root, [], problem, own)
+    except InputError as problem:
+        own.add(problem.diagnostic)
+    except Poisoned:
+        pass
+    return _Result(root, [], None, own)
+
+
+def _identity(result: _Result) -> str | None:
+    """Equal for equal specialisations, which merge; None for what failed."""
+    if result.not_ready is not None:
+        return f"not ready {result.not_ready.name} {result.not_ready.why}"
+    if not result.made:
+        return None
+    return repr([(made.function, sorted(made.parameters.items(), key=str),
+                  sorted(made.ev.declared_sizes)) for made in result.made])  # fmt: skip
+
+
+@contextmanager
+def _deep_stack() -> Iterator[None]:
+    """Room for the nesting that the gate and the evaluator allow."""
+    import sys
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, STACK))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+def _named(
+    source: Source, defines: Defines, results: Sequence[_Result]
+) -> tuple[list[NormalKernel], list[tuple[str, NotReady]]]:
+    """The kernels under their output names, and those that are not ready under theirs."""
+    from tile2c.transpile.stage.assemble import assemble
+
+    refusals: list[tuple[str, NotReady]] = []
+    pending: list[tuple[str, _Result, Made]] = []
+    for result in results:
+        if result.not_ready is not None:
+            refusals.append((_root_name(source, result.root), result.not_ready))
+        for made in result.made:
+            pending.append((base_name(source, made.path, made.function), result, made))
+    names = _unique_names(pending)
+    kernels: list[NormalKernel] = []
+    for name, (_, result, made) in zip(names, pending, strict=True):
+        if result.diagnostics.failed:
+            # Nothing can be written, but the kernel is known by its name.
+            pass
+        try:
+            module, sizes = assemble(made.ev, made.traced, name)
+        except NotReady as problem:
+            refusals.append((name, problem))
+            continue
+        kernels.append(_kernel(source, defines, name, made, module, sizes))
+    return kernels, refusals
+
+
+def _kernel(
+    source: Source,
+    defines: Defines,
+    name: str,
+    made: Made,
+    module: cst.Module,
+    sizes: tuple[str, ...],
+) -> NormalKernel:
+    closure = made.traced.closure
+    fixed = dict(made.parameters)
+    names = made.root.kernels | {name}
+    return NormalKernel(
+        name=name,
+        function=made.function,
+        module=module,
+        origins=made.ev.residual.origins,
+        parameters={key: value for key, value in fixed.items() if key not in sizes},
+        sizes=sizes,
+        promises=defines.promised(sizes, names),
+        source_file=closure.source.name,
+        source_line=closure.node.lineno,
+        source_sha256=closure.source.sha256,
+        summary=made.traced.summary,
+    )
+
+
+def base_name(source: Source, path: Sequence[str], function: str) -> str:
+    """The prim_func's name, or where that is generic the nearest enclosing one that is not."""
+    from tile2c.transpile.stage.specialise import GENERIC
+
+    for name in (function, *reversed(path)):
+        if name not in GENERIC:
+            return name
+    return re.sub(r"\W", "_", source.stem)
+
+
+def _root_name(source: Source, root: Root) -> str:
+    inner = sorted(root.kernels - {root.name})
+    if root.style == "factory" and len(inner) == 1:
+        return base_name(source, (root.name,), inner[0])
+    return base_name(source, (), root.name)
+
+
+def _unique_names(pending: Sequence[tuple[str, _Result, Made]]) -> list[str]:
+    """Suffixes for specialisations, enclosing functions in front where names still clash."""
+    definitions: dict[str, set[int]] = {}
+    for base, _, made in pending:
+        definitions.setdefault(base, set()).add(made.traced.closure.node.lineno)
+    names: list[str] = []
+    for base, _, made in pending:
+        name = base
+        if len(definitions[base]) > 1 and made.path:
+            name = "_".join((*(part for part in made.path if part != base), base))
+        same = [
+            other.parameters | _sizes_of(other)
+            for other_base, _, other in pending
+            if other_base == base and other.traced.closure.node is made.traced.closure.node
+        ]
+        names.append(name + _suffix(made.parameters | _sizes_of(made), same))
+    return names
+
+
+def _sizes_of(made: Made) -> dict[str, Value]:
+    return dict.fromkeys(made.ev.declared_sizes, "dynamic")
+
+
+def _suffix(own: Mapping[str, Value], all_: Sequence[Mapping[str, Value]]) -> str:
+    if len(all_) < 2:
+        return ""
+    keys = sorted({key for parameters in all_ for key in parameters})
+    parts = []
+    for key in keys:
+        if len({repr(parameters.get(key)) for parameters in all_}) > 1:
+            value = own.get(key)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            shown = re.sub(r"\W", "_", str(value))
+            parts.append(f"_{key}{'' if number else '_'}{shown}")
+    return "".join(parts)
+
+
+# -- reports --------------------------------------------------------------------------------------
+
+
+def _reason(why: NotReady) -> str:
+    return f"{why.name} has to be known because {why.why}: -D {why.name}=VALUE"
+
+
+def _report_not_ready(why: NotReady, diagnostics: Diagnostics, *, skippable: bool) -> None:
+    message = f"{why.name} has to be known: {why.why}"
+    help = f"-D {why.name}=VALUE"
+    if skippable:
+        diagnostics.warning("T2C117", f"this kernel is skipped: {message}", why.span, help=help)
+    else:
+        diagnostics.error("T2C116", message, why.span, help=help)
+
+
+def _check_defines(defines: Defines, results: Sequence[_Result]) -> None:
+    unused = defines.unused()
+    if not unused:
+        return
+    known: set[str] = set()
+    for result in results:
+        known |= set(result.root.parameters)
+        for made in result.made:
+            known |= set(made.ev.declared_sizes)
+    raise UnknownName("-D", unused[0], known)

@@ -1,0 +1,318 @@
+"""From a file to its kernels: which functions make some, and with which values each is made."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tile2c.transpile.diagnostics import Diagnostics, InputError
+from tile2c.transpile.read import Source
+from tile2c.transpile.stage.defines import Defines, Dynamic
+from tile2c.transpile.stage.evaluate import Frame
+from tile2c.transpile.stage.expressions import Expr
+from tile2c.transpile.stage.kernel import (
+    Traced,
+    declared_in_body,
+    signature_types,
+    trace_eager,
+    trace_prim_func,
+)
+from tile2c.transpile.stage.language import Language
+from tile2c.transpile.stage.program import (
+    contains_kernel,
+    importer,
+    is_prim_func,
+    launches,
+    makes_kernels,
+    own_nodes,
+    run_module,
+)
+from tile2c.transpile.stage.survey import Found
+from tile2c.transpile.stage.values import (
+    MISSING,
+    Closure,
+    DType,
+    HostClass,
+    JitFunction,
+    Missing,
+    NotReady,
+    Poisoned,
+    PrimFunc,
+    Scope,
+    Value,
+)
+
+GENERIC = frozenset(("main", "kernel", "func", "prim_func", "inner"))
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A module-level thing that makes kernels: a factory, an eager function or a prim_func."""
+
+    name: str
+    style: str  # "factory", "eager", "prim_func"
+    node: ast.FunctionDef
+    kernels: frozenset[str]  # the names by which -D may mean its kernels
+    parameters: tuple[str, ...] = ()  # of a factory; the build-time ones of an eager function
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Made:
+    """One kernel with the values that it was made with, traced."""
+
+    root: Root
+    ev: Language
+    traced: Traced
+    parameters: dict[str, Value]
+    path: tuple[str, ...]  # enclosing functions and classes
+    function: str
+
+
+def evaluator(
+    source: Source, defines: Defines, diagnostics: Diagnostics, kernels: frozenset[str]
+) -> tuple[Language, Scope]:
+    """A fresh evaluator with the module's names."""
+    ev = Language(diagnostics, exact=True, frame=Frame(Scope(None), source))
+    ev.importer = importer(ev)
+    ev.defines, ev.kernel_names = defines, kernels
+    scope = run_module(ev, source)
+    ev.frame = Frame(scope, source)
+    return ev, scope
+
+
+def find_roots(source: Source, diagnostics: Diagnostics) -> list[Root]:
+    """What makes kernels in this file, in the order of the text."""
+    ev, scope = evaluator(source, Defines(), diagnostics, frozenset())
+    roots: list[Root] = []
+    for cell in scope.cells.values():
+        root = _root_of(ev, cell.name, cell.value)
+        if root is not None and _closure(cell.value).source is source:  # type: ignore[union-attr]
+            roots.append(root)
+    unique = {root.node: root for root in roots}
+    return sorted(unique.values(), key=lambda root: root.node.lineno)
+
+
+def _closure(value: Value) -> Closure | None:
+    match value:
+        case JitFunction():
+            return _closure(value.inner)
+        case PrimFunc():
+            return value.closure
+        case Closure():
+            return value
+        case _:
+            return None
+
+
+def _root_of(ev: Language, name: str, value: Value) -> Root | None:
+    closure = _closure(value)
+    if closure is None or not isinstance(closure.node, ast.FunctionDef):
+        return None
+    node = closure.node
+    if isinstance(value, PrimFunc) or (
+        isinstance(value, JitFunction) and isinstance(value.inner, PrimFunc)
+    ):
+        return Root(name, "prim_func", node, frozenset((name,)))
+    spec = node.args
+    names = tuple(arg.arg for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
+    if isinstance(value, JitFunction) and not makes_kernels(ev, closure):
+        if not launches(ev, closure):
+            return None
+        run_time = declared_in_body(node) | signature_types(ev, closure)
+        kept = tuple(n for n in names if n not in run_time and n not in _undeclared(closure, names))
+        return Root(name, "eager", node, frozenset((name,)), kept, closure.defaults)
+    if not makes_kernels(ev, closure):
+        return None
+    inner = frozenset(
+        part.name
+        for part in ast.walk(node)
+        if is_prim_func(ev, part, closure.scope, closure.source)
+    )  # type: ignore[attr-defined]
+    return Root(name, "factory", node, inner | {name}, names, closure.defaults)
+
+
+def _undeclared(closure: Closure, names: tuple[str, ...]) -> set[str]:
+    """Parameters of an eager function that are indexed like tensors yet have no type."""
+    indexed = {
+        part.value.id
+        for part in ast.walk(closure.node)
+        if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name)
+    }
+    return {name for name in names if name in indexed and name not in closure.defaults}
+
+
+def make(
+    source: Source,
+    root: Root,
+    arguments: dict[str, Value],
+    calls: list[Found],
+    defines: Defines,
+    diagnostics: Diagnostics,
+) -> list[Made]:
+    """The kernels of one root for one set of arguments. Raises NotReady."""
+    ev, scope = evaluator(source, defines, diagnostics, root.kernels)
+    value = scope.cells[_cell_name(scope, root)].value
+    if root.style == "prim_func":
+        prim = value.inner if isinstance(value, JitFunction) else value
+        return _traced(ev, root, prim, {})
+    closure = _closure(value)
+    assert closure is not None
+    bound = bind_parameters(ev, root, closure, value, arguments)
+    if root.style == "eager":
+        shown = {name: v for name, v in bound.items() if not isinstance(v, Missing)}
+        bound |= {n: MISSING for n in _names(closure) if n not in root.parameters}
+        traced = trace_eager(ev, closure, bound)
+        return [Made(root, ev, traced, _fixed(shown), closure.path, closure.name)]
+    result = ev.run_closure(closure, bound, root.node)
+    return list(_kernels_in(ev, root, result, bound, calls))
+
+
+def _cell_name(scope: Scope, root: Root) -> str:
+    return next(
+        name
+        for name, cell in scope.cells.items()
+        if (closure := _closure(cell.value)) is not None and closure.node is root.node
+    )
+
+
+def _names(closure: Closure) -> list[str]:
+    spec = closure.node.args
+    return [arg.arg for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
+
+
+def bind_parameters(
+    ev: Language, root: Root, closure: Closure, value: Value, arguments: dict[str, Value]
+) -> dict[str, Value]:
+    """-D, then the call, then the default, then the first tuning config, else a run-time size."""
+    names = [n for n in _names(closure) if root.style != "eager" or n in root.parameters]
+    bound: dict[str, Value] = {}
+    configs = value.configs if isinstance(value, JitFunction) else None
+    for name in names:
+        fixed = ev.defines.find(name, root.kernels)
+        given = arguments.get(name, closure.defaults.get(name, MISSING))
+        if isinstance(given, Missing) and configs is not None:
+            given = _first_config(ev, configs, name, bound)
+        if isinstance(fixed, Dynamic):
+            given = MISSING
+        elif fixed is not None:
+            given = fixed
+        if isinstance(given, Expr) and given.kind == "size":
+            given = ev.declare_size(given.op, given.dtype or "int32", root.node, dynamic=True)
+        if isinstance(given, Missing):
+            given = ev.declare_size(name, "int32", root.node, dynamic=False)
+        bound[name] = given
+    if closure.node.args.vararg is not None:
+        bound[closure.node.args.vararg.arg] = ()
+    if closure.node.args.kwarg is not None:
+        bound[closure.node.args.kwarg.arg] = {}
+    return bound
+
+
+def _first_config(ev: Language, configs: Value, name: str, bound: dict[str, Value]) -> Value:
+    try:
+        if isinstance(configs, Closure):
+            given = {key: bound[key] for key in _names(configs) if key in bound}
+            configs = ev.invoke(configs, [], given, configs.node)
+        if isinstance(configs, list) and configs and isinstance(configs[0], dict):
+            return configs[0].get(name, MISSING)
+        if isinstance(configs, dict) and isinstance(configs.get(name), list | tuple):
+            return configs[name][0]
+    except (InputError, Poisoned, NotReady, IndexError):
+        pass
+    return MISSING
+
+
+def _kernels_in(
+    ev: Language, root: Root, value: Value, bound: dict[str, Value], calls: list[Found]
+) -> Iterator[Made]:
+    """The kernels that a factory's result stands for."""
+    match value:
+        case PrimFunc() | JitFunction(inner=PrimFunc()):
+            prim = value if isinstance(value, PrimFunc) else value.inner
+            yield from _traced(ev, root, prim, bound)  # type: ignore[arg-type]
+        case tuple() | list():
+            for item in value:
+                yield from _kernels_in(_copy(ev), root, item, bound, calls)
+        case JitFunction(inner=Closure() as inner):
+            yield from _nested(ev, root, inner, value, bound, calls)
+        case Closure():
+            yield from _nested(ev, root, value, value, bound, calls)
+
+
+def _nested(
+    ev: Language,
+    root: Root,
+    closure: Closure,
+    value: Value,
+    bound: dict[str, Value],
+    calls: list[Found],
+) -> Iterator[Made]:
+    """A factory that a factory returned, with each set of arguments that the file gives it."""
+    eager = launches(ev, closure) and not contains_kernel(ev, closure)
+    run_time = declared_in_body(closure.node) | signature_types(ev, closure) if eager else set()
+    parameters = tuple(name for name in _names(closure) if name not in run_time)
+    inner = Root(
+        root.name,
+        "eager" if eager else "factory",
+        root.node,
+        root.kernels,
+        parameters,
+        closure.defaults,
+    )
+    for arguments in distinct(found.arguments for found in calls if found.node is closure.node):
+        own = bind_parameters(ev, inner, closure, value, arguments)
+        together = bound | own
+        if eager:
+            own |= {name: MISSING for name in run_time}
+            traced = trace_eager(ev, closure, own)
+            yield Made(root, ev, traced, _fixed(together), closure.path, closure.name)
+        else:
+            result = ev.run_closure(closure, own, root.node)
+            yield from _kernels_in(ev, root, result, together, calls)
+
+
+def _copy(ev: Language) -> Language:
+    """An evaluator for another kernel of the same factory call: same sizes, nothing traced."""
+    copy = Language(ev.diagnostics, exact=True, frame=ev.frame, fuel=ev.fuel, order=ev.order)
+    copy.importer, copy.defines, copy.kernel_names = ev.importer, ev.defines, ev.kernel_names
+    copy.declared_sizes, copy.dynamic_sizes = ev.declared_sizes, ev.dynamic_sizes
+    return copy
+
+
+def _traced(ev: Language, root: Root, prim: PrimFunc, bound: dict[str, Value]) -> list[Made]:
+    traced = trace_prim_func(ev, prim)
+    return [Made(root, ev, traced, _fixed(bound), prim.closure.path, prim.closure.name)]
+
+
+def _fixed(bound: Mapping[str, Value]) -> dict[str, Value]:
+    """The parameters that have a plain value, types by their names."""
+    result: dict[str, Value] = {}
+    for name, value in bound.items():
+        if isinstance(value, DType):
+            result[name] = value.name
+        elif isinstance(value, bool | int | float | str) or value is None:
+            result[name] = value
+        elif isinstance(value, tuple | list) and all(isinstance(v, int | str) for v in value):
+            result[name] = list(value)
+    return result
+
+
+def distinct(calls: Iterator[dict[str, Value]]) -> list[dict[str, Value]]:
+    """Each set of arguments once, in order of appearance; one empty set where there is no call."""
+    found: dict[str, dict[str, Value]] = {}
+    for arguments in calls:
+        found.setdefault(_key(arguments), arguments)
+    return list(found.values()) or [{}]
+
+
+def _key(arguments: dict[str, Value]) -> str:
+    parts = []
+    for name, value in sorted(arguments.items()):
+        shown = value.op if isinstance(value, Expr) else repr(value)
+        parts.append(f"{name}={'?' if isinstance(value, Missing) else shown}")
+    return ",".join(parts)
+
+
+__all__ = ["GENERIC", "HostClass", "Made", "Root", "find_roots", "make", "own_nodes"]

@@ -1,0 +1,96 @@
+"""Finds out with which arguments the kernels of a file are called, without running it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.read import Source
+from tile2c.transpile.stage.evaluate import Frame
+from tile2c.transpile.stage.language import Language
+from tile2c.transpile.stage.program import contains_kernel, importer
+from tile2c.transpile.stage.values import (
+    MISSING,
+    Closure,
+    HostTensor,
+    JitFunction,
+    Missing,
+    Scope,
+    Unknown,
+    Value,
+)
+
+SURVEY_FUEL = 150_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One call of a function that makes kernels; MISSING where it says nothing of a parameter."""
+
+    node: ast.AST  # the function's definition
+    arguments: dict[str, Value]
+
+
+@dataclass(slots=True)
+class Survey(Language):
+    """An evaluator that notes calls instead of making kernels."""
+
+    calls: list[Found] = field(default_factory=list)
+    called: set[ast.AST] = field(default_factory=set)
+
+    def run_closure(self, closure: Closure, bound: dict[str, Value], node: ast.AST) -> Value:
+        self.called.add(closure.node)
+        if contains_kernel(self, closure):
+            self.note(closure, bound)
+        return Language.run_closure(self, closure, bound, node)
+
+    def call_jit(
+        self, function: JitFunction, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        closure = function.inner
+        if isinstance(closure, Closure):
+            self.called.add(closure.node)
+            self.note(closure, self.bind(closure, args, kwargs, node))
+        return Unknown("a kernel's result", self.span(node))
+
+    def note(self, closure: Closure, bound: dict[str, Value]) -> None:
+        """Notes a call; what is not known fixes nothing."""
+        arguments = {
+            name: MISSING if isinstance(value, Unknown | HostTensor) else value
+            for name, value in bound.items()
+        }
+        # A parameter left to its default says nothing either.
+        for name, value in bound.items():
+            if closure.defaults.get(name, MISSING) is value and not isinstance(value, Missing):
+                arguments.pop(name)
+        if len(self.calls) < 10_000:
+            self.calls.append(Found(closure.node, arguments))
+
+
+def survey(source: Source) -> list[Found]:
+    """The calls that the file itself makes: from the main guard, else from functions not called."""
+    ev = Survey(Diagnostics(), exact=False, frame=Frame(Scope(None), source), fuel=SURVEY_FUEL)
+    ev.importer = importer(ev)
+    ev.main_guard = True
+    ev.execute_all(source.module.body)
+    noted = {found.node for found in ev.calls}
+    for cell in list(ev.frame.scope.cells.values()):
+        value = cell.value
+        if not isinstance(value, Closure) or value.node in ev.called or ev.fuel < 0:
+            continue
+        if isinstance(value.node, ast.Lambda) or contains_kernel(ev, value):
+            continue
+        before = len(ev.calls)
+        bound = ev.bind(value, [], {}, value.node)
+        bound = {
+            name: Unknown(f"{value.name} is not called") if isinstance(given, Missing) else given
+            for name, given in bound.items()
+        }
+        try:
+            Language.run_closure(ev, value, bound, value.node)
+        except Exception:
+            continue
+        # Functions that the main guard does not reach speak only for kernels that it misses.
+        ev.calls[before:] = [found for found in ev.calls[before:] if found.node not in noted]
+    return ev.calls

@@ -1,0 +1,57 @@
+"""Values that exist only while device code is traced."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from tile2c.transpile.stage.buffers import Access
+from tile2c.transpile.stage.expressions import Expr
+from tile2c.transpile.stage.values import Value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """A `T.Ref` parameter: an element whose index was evaluated at the call."""
+
+    access: Access
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """What a `for` of the kernel iterates over, spelled canonically."""
+
+    kind: str  # "serial", "Parallel", "Pipelined", "unroll", "vectorized", "grid", "Persistent"
+    args: tuple[Expr, ...]
+    keywords: tuple[tuple[str, Expr], ...] = ()
+
+    @property
+    def variables(self) -> int:
+        """How many loop variables there are."""
+        if self.kind in ("Parallel", "grid"):
+            return len(self.args)
+        if self.kind == "Persistent":
+            return len(self.args[0].args)
+        return 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """What a `with` of device code opens."""
+
+    kind: str  # "Kernel", "ws", "attr", "block", "If", "Then", "Else", "While"
+    node: ast.AST
+    grid: tuple[Expr, ...] = ()
+    keywords: tuple[tuple[str, Expr], ...] = ()
+    args: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorType:
+    """The annotation of a parameter."""
+
+    kind: str  # "Tensor", "StridedTensor", "ptr", "handle"
+    shape: tuple[Expr, ...]
+    dtype: str
+    strides: tuple[Expr, ...] | None = None
+    value: Value = None
