@@ -180,7 +180,7 @@ def _product(a: Array, b: Array) -> Array:
     """a @ b in pieces that BLAS does on one thread: waking others costs more than a tile."""
     rows = max(1, ONE_THREAD // max(1, a.shape[1] * b.shape[1]))
     if rows >= a.shape[0]:
-        return np.matmul(a, b)
+        return np.asarray(np.matmul(a, b))
     pieces = [np.matmul(a[first : first + rows], b) for first in range(0, a.shape[0], rows)]
     return np.concatenate(pieces)
 
