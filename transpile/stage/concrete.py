@@ -52,7 +52,7 @@ class ExpressionWriter:
             node = node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
         if origin is not None:
             span = expr.span or origin.span
-            self.origins[node] = Origin(span, origin.quote, origin.expanded_from)
+            self.origins[node] = Origin(span, "", origin.expanded_from)
         return node
 
     def _plain(self, expr: Expr, origin: Origin | None) -> cst.BaseExpression:
@@ -67,6 +67,11 @@ class ExpressionWriter:
             case "tuple" | "list":
                 elements = [cst.Element(self.node(arg, origin)) for arg in expr.args]
                 return cst.List(elements) if expr.kind == "list" else tuple_node(elements)
+            case "dict":
+                nodes = [self.node(arg, origin) for arg in expr.args]
+                return cst.Dict(
+                    [cst.DictElement(*pair) for pair in zip(nodes[::2], nodes[1::2], strict=True)]
+                )
             case "call":
                 return self.call(expr.op, expr.args, expr.keywords, origin)
             case "index":

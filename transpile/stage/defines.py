@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -33,11 +34,10 @@ class Dynamic:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """`name % divisor == remainder` holds at every launch."""
+    """`name % divisor == 0` holds at every launch."""
 
     name: str
     divisor: int
-    remainder: int
     kernel: str | None = None
 
 
@@ -64,8 +64,8 @@ class Defines:
                 self.used.add((kernel, key))
         return found
 
-    def promised(self, sizes: Iterable[str], kernels: Iterable[str]) -> tuple[Promise, ...]:
-        """The promises about these sizes."""
+    def promised(self, sizes: Iterable[str], kernels: Iterable[str]) -> dict[str, int]:
+        """For each of these sizes with a promise, the number that divides it."""
         sizes, kernels = tuple(sizes), tuple(kernels)
         found = [
             promise
@@ -73,7 +73,11 @@ class Defines:
             if promise.name in sizes and (promise.kernel is None or promise.kernel in kernels)
         ]
         self.used.update((promise.kernel, promise.name) for promise in found)
-        return tuple(found)
+        divisors: dict[str, int] = {}
+        for promise in found:
+            known = divisors.get(promise.name, 1)
+            divisors[promise.name] = math.lcm(known, promise.divisor)
+        return divisors
 
     def unused(self) -> list[str]:
         """The names, as written, that no kernel had."""
@@ -87,7 +91,7 @@ class Defines:
 
 
 _NAME = r"(?:(?P<kernel>[A-Za-z_]\w*)\.)?(?P<name>[A-Za-z_]\w*)"
-_PROMISE = re.compile(rf"{_NAME}\s*%\s*(?P<divisor>\d+)\s*==?\s*(?P<remainder>\d+)")
+_PROMISE = re.compile(rf"{_NAME}\s*%\s*(?P<divisor>\d+)\s*==?\s*0+")
 _VALUE = re.compile(rf"{_NAME}=(?P<value>.*)", re.DOTALL)
 
 
@@ -97,10 +101,10 @@ def parse_defines(options: Sequence[str]) -> Defines:
     promises: list[Promise] = []
     for option in options:
         if promise := _PROMISE.fullmatch(option.strip()):
-            divisor, remainder = int(promise["divisor"]), int(promise["remainder"])
-            if divisor == 0 or remainder >= divisor:
-                raise DefineError(f"-D {option}: no number has that remainder")
-            promises.append(Promise(promise["name"], divisor, remainder, promise["kernel"]))
+            divisor = int(promise["divisor"])
+            if not 0 < divisor < 2**31:
+                raise DefineError(f"-D {option}: no size can be divided by that")
+            promises.append(Promise(promise["name"], divisor, promise["kernel"]))
         elif value := _VALUE.fullmatch(option.strip()):
             values.append((value["kernel"], value["name"], parse_value(value["value"], option)))
         else:

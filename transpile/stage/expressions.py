@@ -30,6 +30,7 @@ Kind = Literal[
     "slice",  # (lo, hi)
     "tuple",  # (*elements)
     "list",
+    "dict",  # (key, value, key, value, ...)
 ]
 
 LEVEL = {
@@ -221,6 +222,9 @@ def _plain_text(expr: Expr) -> str:
         case "tuple":
             inner = ", ".join(text(arg) for arg in expr.args)
             return f"({inner},)" if len(expr.args) == 1 else f"({inner})"
+        case "dict":
+            pairs = zip(expr.args[::2], expr.args[1::2], strict=True)
+            return "{" + ", ".join(f"{text(key)}: {text(value)}" for key, value in pairs) + "}"
         case "list":
             return f"[{', '.join(text(arg) for arg in expr.args)}]"
 

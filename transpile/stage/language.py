@@ -190,11 +190,8 @@ class Language(Tracer):
     def trace_context(self, node: ast.With, context: Context) -> Flow:
         return launch.trace_context(self, node, context)
 
-    def bind_target(self, target: ast.expr, value: Value, node: ast.expr | None) -> None:
-        if isinstance(value, Context) and value.kind == "Kernel":
-            launch.open_without_with(self, target, value)
-        else:
-            Tracer.bind_target(self, target, value, node)
+    def with_kernel(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        return launch.with_kernel(self, body)
 
 
 def _with_configs(function: Any, configs: Value) -> Value:

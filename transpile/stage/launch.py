@@ -11,9 +11,8 @@ from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.calls import Call
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.host import Flow
-from tile2c.transpile.stage.linear import number
-from tile2c.transpile.stage.trace_values import Context, Loop
-from tile2c.transpile.stage.values import Value
+from tile2c.transpile.stage.trace_values import Context
+from tile2c.transpile.stage.values import LanguageName, Value
 
 if TYPE_CHECKING:
     from tile2c.transpile.stage.language import Language
@@ -67,6 +66,18 @@ def _specialised(call: Call) -> Value:
 
 
 def _no_op(call: Call) -> Value:
+    return Context("block", call.node)
+
+
+def _attribute(call: Call) -> Value:
+    """`T.attr(None, key, value)` is a hint; a reduction over threads is not."""
+    if call.value(1, "attr_key") == "reduce_scope":
+        raise call.ev.fail(
+            "T2C231",
+            "a reduction over threads through T.attr is not supported yet",
+            call.node,
+            help="T.reduce_sum over a fragment, or T.warp_reduce_sum(x)",
+        )
     return Context("block", call.node)
 
 
@@ -143,14 +154,21 @@ def _builder_if(ev: Language, node: ast.With, context: Context) -> Flow:
     return None
 
 
-def open_without_with(ev: Language, target: ast.expr, context: Context) -> None:
-    """`bx, by = T.Kernel(...)`: the rest of the function is the kernel's body."""
-    raise ev.fail(
-        "T2C404",
-        "T.Kernel stands without `with`",
-        context.node,
-        help="with T.Kernel(...) as (bx, by):",
-    )
+def with_kernel(ev: Language, body: list[ast.stmt]) -> list[ast.stmt]:
+    """Turns `bx, by = T.Kernel(...)` and what follows it into a `with` statement."""
+    for position, node in enumerate(body):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        function = node.value.func
+        if isinstance(function, ast.Attribute | ast.Name) and position + 1 < len(body):
+            value = ev.evaluate(function)
+            if isinstance(value, LanguageName) and value.path in ("Kernel", "ClusterKernel"):
+                item = ast.withitem(node.value, node.targets[0])
+                inner = ast.With([item], body[position + 1 :])
+                ast.copy_location(inner, node)
+                inner.end_lineno = body[-1].end_lineno
+                return [*body[:position], inner]
+    return body
 
 
 def _launch(
@@ -235,9 +253,8 @@ HANDLERS: dict[str, Callable[[Call], Value]] = {
     "ClusterKernel": _kernel,
     "ws": _specialised,
     "block": _no_op,
-    "attr": _no_op,
+    "attr": _attribute,
     **dict.fromkeys(("If", "Then", "Else", "While"), _builder),
     "thread_binding": _thread_binding,
 }
 
-__all__ = ["HANDLERS", "Loop", "number", "open_without_with", "trace_context"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.read import Source
-from tile2c.transpile.stage.defines import Defines, Promise, UnknownName
+from tile2c.transpile.stage.defines import Defines, UnknownName
 from tile2c.transpile.stage.origins import Origin
 from tile2c.transpile.stage.values import NotReady, Poisoned, Value
 
@@ -33,7 +33,7 @@ class NormalKernel:
     origins: Mapping[cst.CSTNode, Origin]
     parameters: Mapping[str, Value]  # compile-time values that were fixed
     sizes: tuple[str, ...]
-    promises: tuple[Promise, ...]
+    promises: Mapping[str, int]  # size to divisor, from `-D M%16=0`
     source_file: str
     source_line: int
     source_sha256: str

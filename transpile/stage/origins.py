@@ -11,8 +11,8 @@ from tile2c.transpile.diagnostics import Span
 class Origin:
     """The author's text behind a statement or expression.
 
-    `quote` is the whole statement on one line (a compound one without its body); `expanded_from`
-    are the calls that were inlined to get there, innermost first.
+    `quote` is the whole statement on one line (a compound one without its body), empty for an
+    expression; `expanded_from` are the calls that were inlined to get there, innermost first.
     """
 
     span: Span

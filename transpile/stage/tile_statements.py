@@ -253,8 +253,12 @@ def _safe_value(call: Call) -> Value:
     given = call.need(0, "safe_value_map")
     if not isinstance(given.value, dict):
         raise call.ev.fail("T2C242", "T.annotate_safe_value takes a dict", call.node)
+    parts: list[Expr] = []
     for buffer, value in given.value.items():
-        _emit(call, "annotate_safe_value", (buffer.expr(), call.ev.expression(value, None)))
+        if not isinstance(buffer, Buffer):
+            raise call.ev.fail("T2C242", "its keys are buffers", given.node or call.node)
+        parts += [buffer.expr(), call.ev.expression(value, None)]
+    _emit(call, "annotate_safe_value", (ex.compound("dict", "", tuple(parts), device=True),))
     return None
 
 

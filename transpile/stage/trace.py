@@ -100,6 +100,7 @@ class Tracer(Inliner):
     def trace_block(self, body: list[ast.stmt], after: int) -> Flow:
         """Traces statements; `after` is the line above the first one's comments."""
         flow: Flow = None
+        body = self.with_kernel(body)
         for position, node in enumerate(body):
             comments = self.residual.comments
             kept = len(comments)
@@ -119,6 +120,10 @@ class Tracer(Inliner):
         if body and flow is None:
             self.residual.footers[-1] += self._comments_after(body[-1], after)
         return flow
+
+    def with_kernel(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """`bx, by = T.Kernel(...)` without `with`: the rest of the block becomes its body."""
+        return body
 
     def _trace_safely(self, node: ast.stmt) -> Flow:
         outer, self.statement = self.statement, node
