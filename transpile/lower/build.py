@@ -25,6 +25,7 @@ def literal(expr: Expr, value: int) -> bool:
 
 
 def _plain(expr: Expr) -> int | None:
+    """The value of an unnamed integer constant."""
     if isinstance(expr, Const) and expr.name is None and expr.dtype.is_integer:
         return int(expr.value)
     return None
@@ -90,6 +91,14 @@ def add(*parts: Expr) -> Expr:
 
 def sub(a: Expr, b: Expr) -> Expr:
     return a if literal(b, 0) else _binary("-", a, b)
+
+
+def step_back(a: Expr, count: Expr) -> Expr:
+    """a + count - 1, said plainly where count is a bare number."""
+    number = _plain(count)
+    if number is not None and not (isinstance(count, Const) and count.name):
+        return add(a, const(number - 1))
+    return sub(add(a, count), const(1))
 
 
 def mul(a: Expr, b: Expr) -> Expr:

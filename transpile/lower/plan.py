@@ -87,7 +87,7 @@ class Local(CStmt):
 class Assign(CStmt):
     target: Expr
     value: Expr
-    op: Literal["=", "+=", "-=", "*=", "&=", "|=", "^="] = "="
+    op: Literal["=", "+=", "-=", "*=", "/=", "&=", "|=", "^="] = "="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +181,7 @@ class Arc:
     kind: Literal["RAW", "WAR", "WAW"]
     loop: str | None  # carried by this loop
     distance: int
+    ring: str = ""  # the buffer has several copies, one a round of this loop
     proven: bool = True
     witness: str = "always"
 

@@ -91,7 +91,7 @@ def _body(body: Body, target: Target, statements: StatementPrinter) -> str:
         target.templates,
         "body.j2",
         name=body.name,
-        template=", ".join(body.template),
+        parameters=", ".join(body.template),
         params=_params(body.params, statements.c),
         body=statements.block(body.body),
         comments=body.comments,
@@ -128,6 +128,7 @@ def _manifest(
         "sizes": [size.name for size in plan.sizes],
         "args": [_arg(arg, printer) for arg in plan.args],
         "launch": [_launch(launch, plan, printer) for launch in plan.launches],
+        "requires": list(plan.requires),
         "workspace": None,
         "modules": [],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tile2c.transpile.ir.expr import Const
 from tile2c.transpile.lower.plan import (
@@ -59,12 +60,13 @@ class StatementPrinter:
         if isinstance(statement, Section):
             return self.block(statement.body, columns)
         if isinstance(statement, Local):
-            return self._local(statement)
+            return self._local(statement, columns)
         if isinstance(statement, Assign):
             target, value = self.c(statement.target), self.c(statement.value)
-            return self._fill("assign.j2", target=target, value=value, op=statement.op)
+            text = self._fill("assign.j2", target=target, value=value, op=statement.op)
+            return wrap_call(text, columns)
         if isinstance(statement, Do):
-            return self._fill("do.j2", call=self.c(statement.call))
+            return wrap_call(self._fill("do.j2", call=self.c(statement.call)), columns)
         if isinstance(statement, Loop):
             return self._loop(statement, columns)
         if isinstance(statement, Branch):
@@ -87,7 +89,15 @@ class StatementPrinter:
     def _fill(self, template: str, **fields: object) -> str:
         return fill(self.folders, template, **fields)
 
-    def _local(self, statement: Local) -> str:
+    def _local(self, statement: Local, columns: int) -> str:
+        text = self._declaration(statement)
+        if len(text) > columns and len(statement.names) > 1:
+            return "\n".join(
+                self._declaration(replace(statement, names=(name,))) for name in statement.names
+            )
+        return wrap_call(text, columns)
+
+    def _declaration(self, statement: Local) -> str:
         prefix = "__shared__ " if statement.shared else ""
         if statement.align is not None:
             prefix += f"__align__({statement.align}) "
@@ -150,6 +160,42 @@ class StatementPrinter:
             orelse=self.block(branch.orelse, columns - 4),
             inline=inline,
         )
+
+
+def wrap_call(text: str, columns: int) -> str:
+    """Breaks a long line between a call's arguments, which then stand under the first one."""
+    if len(text) <= columns or "(" not in text:
+        return text
+    start = _outermost_call(text)
+    if start is None:
+        return text
+    pieces, depth, piece = [], 0, ""
+    for char in text[start:]:
+        depth += (char in "([{") - (char in ")]}")
+        piece += char
+        if char == "," and depth == 0:
+            pieces.append(piece)
+            piece = ""
+    pieces.append(piece)
+    lines = [text[:start] + pieces[0].strip()]
+    for part in (p.strip() for p in pieces[1:]):
+        if len(lines[-1]) + 1 + len(part) <= columns:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(" " * start + part)
+    return "\n".join(lines)
+
+
+def _outermost_call(text: str) -> int | None:
+    """Where the arguments of the line's last outermost call begin; None if it has a single one."""
+    depth, start = 0, None
+    for place, char in enumerate(text):
+        if char in "([{":
+            if char == "(" and depth == 0 and place and (text[place - 1].isalnum() or text[place - 1] in "_>"):
+                start = place + 1
+            depth += 1
+        depth -= char in ")]}"
+    return start
 
 
 def _comment(text: str, columns: int) -> str:

@@ -17,9 +17,7 @@ from tile2c.transpile.targets.cores import CoresTarget
 __all__ = ["CoresPlan", "lower", "print_plan"]
 
 
-def lower(
-    function: Function, target: CoresTarget, diagnostics: Diagnostics
-) -> CoresPlan | None:
+def lower(function: Function, target: CoresTarget, diagnostics: Diagnostics) -> CoresPlan | None:
     """The plan of `function`, or None when diagnostics say why there is none.
 
     Raises InputError for a problem that ends the lowering where it is met.

@@ -91,9 +91,7 @@ def _check_statement(stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnos
         )
 
 
-def _no_threads(
-    var: Var, stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnostics
-) -> None:
+def _no_threads(var: Var, stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnostics) -> None:
     diagnostics.error(
         "T2C527",
         f"{var.name} is a thread index, but a core of {target.name} has no threads: "

@@ -89,9 +89,7 @@ class Context:
         """How many elements of a clip lie inside its tensor: a local where its variables are known."""
         needed = {var.name for var in walk.variables(clip.start)}
         known = set().union(*(scope.variables for scope in self.scopes))
-        scope = next(
-            scope for scope in self.scopes if (needed & known) <= scope.variables
-        )
+        scope = next(scope for scope in self.scopes if (needed & known) <= scope.variables)
         if clip not in scope.edges:
             name = self.names.fresh(*names)
             value = self._inside(clip)
@@ -137,4 +135,3 @@ def width_of(layout: Layout) -> Expr:
     if layout.kept and layout.columns == layout.pitch:
         return layout.buffer.shape[layout.kept[-1]]
     return const(layout.pitch)
-

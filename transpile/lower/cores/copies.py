@@ -44,9 +44,7 @@ def lower_fill(stmt: forms.Fill, context: Context) -> None:
     value = context.scalars.lower(stmt.value, context.facts, context.emit)
     shape, dst = whole_shape(stmt.dst, layout, context)
     if not context.target.can("Duplicate", dst.dtype.name):
-        raise failure(
-            "T2C541", f"the vector unit cannot fill {dst.dtype} tiles", stmt.span
-        )
+        raise failure("T2C541", f"the vector unit cannot fill {dst.dtype} tiles", stmt.span)
     Calls(context.tiles, shape, context.emit).fill(dst, value)
 
 
@@ -141,7 +139,9 @@ def _copy_rows(
     guard = _joined(guards, context)
     if arrives:
         short: list[Expr] = [
-            Compare(dtype=BOOL, op="<", a=count, b=extent) for count, extent, live in cut if not live
+            Compare(dtype=BOOL, op="<", a=count, b=extent)
+            for count, extent, live in cut
+            if not live
         ]
         if guard is not None and not loops:
             short.append(Unary(dtype=BOOL, op="not", a=guard))
@@ -152,13 +152,13 @@ def _copy_rows(
     for var in reversed(loops):
         place = loops.index(var)
         stop = tensor.ranges[outer[place]].extent
-        copy = Loop(var=var, start=const(0), stop=stop, step=const(1), body=(copy,))
+        copy = Loop(
+            var=var, start=const(0), stop=stop, step=const(1), body=(copy,), independent=True
+        )
     context.emit(copy)
 
 
-def _prefill(
-    layout: Layout, conditions: list[Expr], always: bool, context: Context
-) -> None:
+def _prefill(layout: Layout, conditions: list[Expr], always: bool, context: Context) -> None:
     """Zeros for what lies outside the tensor, where the tile's elements meet later."""
     gap = layout.pitch - layout.columns
     always = always or gap >= 2 * context.tiles.lanes(layout.buffer.dtype)  # past a copy's padding
@@ -269,9 +269,7 @@ def _unit(expr: Expr) -> bool:
 # ---- local memory
 
 
-def whole_shape(
-    region: Region, layout: Layout, context: Context
-) -> tuple[Shape, Value]:
+def whole_shape(region: Region, layout: Layout, context: Context) -> tuple[Shape, Value]:
     """The iterations over a region of a tile, and the region as a value."""
     long = long_dims(region)
     starts = tuple(
@@ -348,9 +346,7 @@ def _inside(stmt: forms.Copy, context: Context) -> None:
     convert(dst, src, calls, context, stmt)
 
 
-def convert(
-    dst: Value, src: Value, calls: Calls, context: Context, stmt: forms.Stmt
-) -> None:
+def convert(dst: Value, src: Value, calls: Calls, context: Context, stmt: forms.Stmt) -> None:
     """dst = src in another element type."""
     found = context.target.conversions.get((src.dtype.name, dst.dtype.name))
     if found is None:

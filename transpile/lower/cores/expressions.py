@@ -255,9 +255,7 @@ class Vectors:
             case [first, second] if (first, second) == (self.row_var, self.column_var):
                 outer = next(dim for dim in layout.kept if found.get(dim) == self.row_var)
                 if last in found:
-                    return Value(
-                        kind="tile", dtype=dtype, ref=ref, pitch=layout.weight(outer)
-                    )
+                    return Value(kind="tile", dtype=dtype, ref=ref, pitch=layout.weight(outer))
         raise self._strided(name, span)
 
     def _aligned(self, layout: Layout, ref: TileRef, span: Span | None) -> None:
@@ -301,7 +299,9 @@ class Vectors:
         out = self.result(kind, dtype, want, a, b)
         if kind == a.kind == b.kind:
             self.calls.elementwise(function, out, (a, b))
-        elif kind == "column" or (kind == "row" and not isinstance(self.calls.shape.columns, Const)):
+        elif kind == "column" or (
+            kind == "row" and not isinstance(self.calls.shape.columns, Const)
+        ):
             a, b = (self.repeated(value, kind) for value in (a, b))
             self.calls.elementwise(function, out, (a, b))
         else:
@@ -484,4 +484,3 @@ def _composed(expr: Call) -> Expr:
         return binary("-", binary("*", inner, number(2)), number(1))
     power = Call(dtype=dtype, function="exp", args=(binary("*", x, number(-1)),))
     return binary("/", number(1), binary("+", power, number(1)))
-

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tile2c.transpile.ir import forms, walk
-from tile2c.transpile.ir.expr import Const, Expr, Load, Var
+from tile2c.transpile.ir.expr import Binary, Const, Expr, Load, Var
 from tile2c.transpile.ir.forms import Region, Stmt
-from tile2c.transpile.lower.cores.layouts import Layout
+from tile2c.transpile.lower.cores.layouts import Layout, plus
 from tile2c.transpile.lower.facts import Facts
 
 Key = tuple[str, str, int]  # ("tile", buffer, dimension) or ("loop", variable, 0)
@@ -35,6 +35,7 @@ class _Class:
     clips: list[Clip | None] = field(default_factory=list)  # None: a copy that always fits
     fixed: bool = False
     loops: list[tuple[str, ...]] = field(default_factory=list)  # loops around each statement
+    inner: bool = False  # not the outermost dimension of some tile
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class Edges:
     """The clip at which a dimension stops, for the dimensions that stop."""
 
     parents: dict[Key, Key] = field(default_factory=dict)
+    free: set[Key] = field(default_factory=set)  # roots of what no statement mixes or takes apart
     live: dict[Key, Clip] = field(default_factory=dict)  # by root
 
     def of(self, key: Key) -> Clip | None:
@@ -55,16 +57,8 @@ class Edges:
 
 def clip_of(start: Expr, extent: Expr, bound: Expr, facts: Facts) -> Clip | None:
     """The clip of one dimension of a region of a global tensor, None where it always fits."""
-    from tile2c.transpile.lower.cores.layouts import plus
-
-    room = forms_difference(bound, plus(start, extent))
+    room = Binary(dtype=bound.dtype, op="-", a=bound, b=plus(start, extent))
     return None if facts.non_negative(room) else Clip(start, extent, bound)
-
-
-def forms_difference(a: Expr, b: Expr) -> Expr:
-    from tile2c.transpile.ir.expr import Binary
-
-    return Binary(dtype=a.dtype, op="-", a=a, b=b)
 
 
 def find_edges(
@@ -104,6 +98,7 @@ class _Finder:
         kept, gone = self.get(a), self.get(b)
         kept.clips += gone.clips
         kept.fixed |= gone.fixed
+        kept.inner |= gone.inner
         kept.loops += gone.loops
         self.found.parents[second] = first
         del self.classes[second]
@@ -115,7 +110,7 @@ class _Finder:
         key = ("tile", name, dim)
         layout = self.layouts[name]
         if not layout.kept or dim != layout.kept[0]:
-            self.fix(key)  # only the outermost dimension of a tile can be cut without gaps
+            self.get(key).inner = True  # cut short, its rows would have gaps
         self.get(key).loops.append(self.scope)
         return key
 
@@ -159,9 +154,7 @@ class _Finder:
         """A region that is not the whole dimension keeps it whole."""
         if region.buffer.name not in self.layouts:
             return
-        for dim, (part, extent) in enumerate(
-            zip(region.ranges, region.buffer.shape, strict=True)
-        ):
+        for dim, (part, extent) in enumerate(zip(region.ranges, region.buffer.shape, strict=True)):
             key = self.tile(region.buffer.name, dim)
             if part.extent != extent or not _zero(part.start):
                 self.fix(key)
@@ -184,9 +177,7 @@ class _Finder:
                     continue
                 part = region.ranges[dim]
                 bound = region.buffer.shape[dim]
-                self.get(tiles[0]).clips.append(
-                    clip_of(part.start, part.extent, bound, self.facts)
-                )
+                self.get(tiles[0]).clips.append(clip_of(part.start, part.extent, bound, self.facts))
 
     def reduce(self, stmt: forms.Reduce) -> None:
         self.partial(stmt.src)
@@ -203,7 +194,9 @@ class _Finder:
             )
 
     def loop(self, stmt: forms.Parallel) -> None:
-        variables = {var.name: extent for var, extent in zip(stmt.loop_vars, stmt.extents, strict=True)}
+        variables = {
+            var.name: extent for var, extent in zip(stmt.loop_vars, stmt.extents, strict=True)
+        }
         for name in variables:
             self.get(("loop", name, 0)).loops.append(self.scope)
         for inner in walk.statements(stmt.body):
@@ -237,7 +230,9 @@ class _Finder:
 
     def edges(self) -> Edges:
         for root, found in self.classes.items():
-            if found.fixed or not found.clips:
+            if not found.fixed:
+                self.found.free.add(root)
+            if found.fixed or found.inner or not found.clips:
                 continue
             first = found.clips[0]
             if first is None or any(clip != first for clip in found.clips):

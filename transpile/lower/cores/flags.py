@@ -105,9 +105,7 @@ class _Walker:
                 return (), replace(step, body=body), state
             state = state | after
 
-    def use(
-        self, use: _Use, state: frozenset[Pending], added: list[Step]
-    ) -> frozenset[Pending]:
+    def use(self, use: _Use, state: frozenset[Pending], added: list[Step]) -> frozenset[Pending]:
         for before in _UNITS:
             if before == use.unit and not self.repeats(use.memory):
                 continue  # stores of one statement to different elements
@@ -125,9 +123,7 @@ class _Walker:
                 added.append(Barrier(unit=before, remark=why))
             else:
                 added.append(Order(before=before, after=use.unit, remark=why))
-            state = frozenset(
-                item for item in state if (item[1], item[3]) != (before, use.unit)
-            )
+            state = frozenset(item for item in state if (item[1], item[3]) != (before, use.unit))
         return state
 
     def repeats(self, memory: str) -> bool:

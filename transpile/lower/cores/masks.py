@@ -57,9 +57,7 @@ class Masks:
         self.v.free(a, b, kept=out)
         return out
 
-    def pick(
-        self, condition: Expr, a: Value, b: Value, want: Value | None, *, last: bool
-    ) -> Value:
+    def pick(self, condition: Expr, a: Value, b: Value, want: Value | None, *, last: bool) -> Value:
         """a where the condition holds, else b. Unless `last`, both are still needed afterwards."""
         if isinstance(condition, Unary) and condition.op == "not":
             return self.pick(condition.a, b, a, want, last=last)
@@ -85,9 +83,7 @@ class Masks:
 
     # ---- one condition for all elements
 
-    def branch(
-        self, condition: Expr, a: Value, b: Value, want: Value | None, last: bool
-    ) -> Value:
+    def branch(self, condition: Expr, a: Value, b: Value, want: Value | None, last: bool) -> Value:
         lowered = self.v.scalars.lower(condition, self.v.facts, self.v.calls.emit)
         kind = join(a.kind, b.kind)
         kind = "one" if kind == "scalar" else kind
@@ -176,9 +172,7 @@ class Masks:
 
     # ---- selects
 
-    def masked(
-        self, test: _Test, a: Value, b: Value, want: Value | None, last: bool
-    ) -> Value:
+    def masked(self, test: _Test, a: Value, b: Value, want: Value | None, last: bool) -> Value:
         whole = join(test.value.kind, test.other.kind)
         kind = join(whole, a.kind, b.kind)
         by_rows = whole == "row" and kind == "tile"
@@ -214,9 +208,7 @@ class Masks:
         lanes = tiles.repeat(left.dtype)
         count = -(-self.v.calls.shape.most(kind) // lanes) * lanes
         name = tiles.borrow("mask", _BITS, count // 8)
-        mask = Value(
-            kind=kind, dtype=_BITS, ref=TileRef(tile=name), pitch=self.v.calls.shape.pitch
-        )
+        mask = Value(kind=kind, dtype=_BITS, ref=TileRef(tile=name), pitch=self.v.calls.shape.pitch)
         operands: list[TileRef | Expr] = []
         for value in (left, right):
             if value.kind == "scalar":
@@ -275,4 +267,3 @@ def _negative(expr: Expr) -> Expr:
             return expr.b
         return replace(expr, a=expr.b, b=expr.a)
     return Unary(dtype=expr.dtype, op="-", a=expr)
-

@@ -7,7 +7,7 @@ order; between units, order comes from queues and from `Order` steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from tile2c.transpile.ir.dtypes import DType
@@ -212,6 +212,7 @@ class TensorParam:
     dtype: DType
     shape: tuple[Expr, ...]
     role: Literal["in", "out", "inout"]
+    used: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +243,7 @@ class CoresPlan:
     constants: tuple[Const, ...]
     params: tuple[TensorParam | ScalarParam, ...]
     blocks: Expr  # how many blocks the tile program has
+    tile: Var  # a block's number
     persistent: bool  # a core takes block after block
     grid: Expr  # cores to launch
     block_locals: tuple[Local, ...]  # the author's block indices, from `tile`
@@ -251,8 +253,7 @@ class CoresPlan:
     body: tuple[Step, ...]
     local_bytes: int  # of local memory in use
     choices: tuple[Choice, ...] = ()
-    sizes_note: str = ""
-    sizes: tuple[str, ...] = field(default=())
+    sizes: tuple[str, ...] = ()
 
 
 AnyStep = (

@@ -230,15 +230,11 @@ def _inserted(
 
 def _loaded_at(body: tuple[Step, ...], life: Life, tile: str) -> int:
     return next(
-        place
-        for place in range(life.first, life.last + 1)
-        if "load" in accesses(body[place], tile)
+        place for place in range(life.first, life.last + 1) if "load" in accesses(body[place], tile)
     )
 
 
-def _deeper(
-    step: Step, tile: str, place: Literal["in", "out", "work"]
-) -> Step:
+def _deeper(step: Step, tile: str, place: Literal["in", "out", "work"]) -> Step:
     if isinstance(step, Loop | WhileLoop):
         return replace(step, body=_inserted(step.body, tile, place))
     if isinstance(step, Branch):

@@ -267,5 +267,3 @@ class _Reduction:
         if not direct:
             self._wide_into(dst, Value(kind="row", dtype=dtype, ref=result), const(width))
         self.done()
-
-

@@ -87,7 +87,9 @@ class Scalars:
         layout = self.layouts[buffer.name]
         name = self.names.fresh(f"{buffer.name}_value")
         offset = layout.offset(index)
-        emit(ReadElement(name=name, dtype=buffer.dtype, src=TileRef(tile=buffer.name, offset=offset)))
+        emit(
+            ReadElement(name=name, dtype=buffer.dtype, src=TileRef(tile=buffer.name, offset=offset))
+        )
         return Var(dtype=buffer.dtype, name=name, kind="temporary")
 
     def _global(self, expr: Load, index: tuple[Expr, ...], facts: Facts) -> Expr:
@@ -170,9 +172,7 @@ class Scalars:
         return Binary(dtype=expr.dtype, op="+", a=plain, b=fixed)
 
 
-def outside_guard(
-    index: tuple[Expr, ...], shape: tuple[Expr, ...], facts: Facts
-) -> Expr | None:
+def outside_guard(index: tuple[Expr, ...], shape: tuple[Expr, ...], facts: Facts) -> Expr | None:
     """The condition under which an element lies inside its tensor, None where it always does."""
     parts: list[Expr] = []
     for part, extent in zip(index, shape, strict=True):

@@ -94,9 +94,7 @@ def _element(stmt: forms.Store, context: Context) -> None:
         at = TileRef(tile=stmt.buffer.name)
         vectors.assign(Value(kind="one", dtype=stmt.buffer.dtype, ref=at), stmt.value)
         return
-    index = tuple(
-        context.scalars.lower(part, context.facts, context.emit) for part in stmt.index
-    )
+    index = tuple(context.scalars.lower(part, context.facts, context.emit) for part in stmt.index)
     value = context.scalars.lower(stmt.value, context.facts, context.emit)
     dst = TileRef(tile=stmt.buffer.name, offset=layout.offset(index))
     context.emit(WriteElement(dst=dst, value=value))
@@ -305,9 +303,7 @@ def _shape(variables: tuple[Var, ...], extents: tuple[Expr, ...], context: Conte
     )
 
 
-def _vectors(
-    shape: Shape, row: Var | None, column: Var | None, context: Context
-) -> Vectors:
+def _vectors(shape: Shape, row: Var | None, column: Var | None, context: Context) -> Vectors:
     return Vectors(
         calls=Calls(context.tiles, shape, context.emit),
         tiles=context.tiles,

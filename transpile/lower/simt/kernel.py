@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
+from math import isinf
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
 from tile2c.transpile.ir.expr import Buffer, Const, Expr, Load, Var, const
-from tile2c.transpile.ir.forms import Copy, Fill, Function, Gemm, Launch, Reduce, Stmt
+from tile2c.transpile.ir.forms import (
+    Copy,
+    Fill,
+    For,
+    Function,
+    Gemm,
+    Launch,
+    Pipelined,
+    Reduce,
+    Stmt,
+)
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copies_as_loops
 from tile2c.transpile.lower.facts import Facts
@@ -103,8 +114,8 @@ class _Lowered:
         names = author_names(function)
         namer = Namer(target.dialect.reserved)
         ours = names - {var.name for stmt in walk(launch.body) for var in getattr(stmt, "loop_vars", ())}
-        ours -= {stmt.var.name for stmt in walk(launch.body) if hasattr(stmt, "var") and hasattr(stmt, "stop")}
-        for name in sorted(ours):
+        loops = {stmt.var.name for stmt in walk(launch.body) if isinstance(stmt, For | Pipelined)}
+        for name in sorted(ours - loops):
             namer.author(name)
         x, y, z = launch.threads
         self.ctx = Context(
@@ -120,7 +131,8 @@ class _Lowered:
         )
         for var, name in zip(launch.thread_vars, "xyz", strict=False):
             self.ctx.values[var.name] = b.local(f"threadIdx.{name}")
-        self.body = copies_as_loops(launch.body, names)
+        self.body = copies_as_loops(launch.body, ours)
+        self.ctx.author_names = frozenset(ours)
         self.nodes, self.arcs = self._lower()
 
     # ---- passes
@@ -132,7 +144,12 @@ class _Lowered:
         pinned = self._pin(found, matrices)
         choose_layouts(ctx, found)
         self.zeroed, statements = drop_leading_fills(ctx, self.body)
+        facts = ctx.facts
+        for stmt in walk(self.body):
+            if isinstance(stmt, For | Pipelined):
+                ctx.facts = ctx.facts.with_range(stmt.var, stmt.start, stmt.stop)
         frames = assign_layouts(ctx, self.body, pinned)
+        ctx.facts = facts
         nodes = BlockLowering(ctx, frames, matrices).body(statements)
         nodes = [node for node in nodes]
         shared_names = self._shared_between_threads()
@@ -191,7 +208,7 @@ class _Lowered:
             if buffer.scope != "fragment" or not _mentions(self.nodes, buffer.name):
                 continue
             layout = ctx.layouts[buffer.name]
-            extents = [axis.extent for axis in layout.axes]
+            extents = [] if layout.scalar else [axis.extent for axis in layout.axes]
             ctype = None
             if layout.element == "vector":
                 ctype = ctx.target.dialect.types[f"{buffer.dtype.name}x{extents[-1]}"]
@@ -290,6 +307,8 @@ class _Lowered:
         ctx, function = self.ctx, self.ctx.function
         body = self.statements()
         swizzle_helpers(ctx)
+        if _has_infinity(body):
+            ctx.need("infinity")
         helpers = ordered(list(ctx.helpers.values()))
         params = self._params(body)
         bodies, entries, launches = self._entries(body, params)
@@ -406,7 +425,9 @@ class _Lowered:
 
     def _grid(self) -> tuple[Expr, Expr, Expr]:
         place = Place(values={})
-        extents = [convert(self.ctx, extent, place) for extent in self.ctx.launch.grid]
+        from tile2c.transpile.render.simt import unnamed
+
+        extents = [convert(self.ctx, unnamed(extent), place) for extent in self.ctx.launch.grid]
         extents += [const(1)] * (3 - len(extents))
         return extents[0], extents[1], extents[2]
 
@@ -562,6 +583,16 @@ def _names_const(value: object, name: str) -> bool:
         return any(_names_const(getattr(value, item.name), name) for item in fields(value))
     if isinstance(value, tuple | list):
         return any(_names_const(part, name) for part in value)
+    return False
+
+
+def _has_infinity(value: object) -> bool:
+    if isinstance(value, Const):
+        return isinstance(value.value, float) and isinf(value.value)
+    if is_dataclass(value) and not isinstance(value, type | Arc | DType):
+        return any(_has_infinity(getattr(value, item.name)) for item in fields(value))
+    if isinstance(value, tuple | list):
+        return any(_has_infinity(part) for part in value)
     return False
 
 

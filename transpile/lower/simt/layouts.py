@@ -53,6 +53,11 @@ class Layout:
         """Elements that one thread holds."""
         return prod(axis.extent for axis in self.axes)
 
+    @property
+    def scalar(self) -> bool:
+        """Whether a thread's only element is stored as a plain variable, not an array."""
+        return len(self.axes) == 1 and self.values == 1
+
     def padded(self, dim: int) -> bool:
         """Whether the digits of `dim` reach past its extent."""
         return prod(digit.extent for digit in self.dims[dim]) > self.shape[dim]

@@ -287,13 +287,15 @@ class _Body:
         conditions = self._conditions(rows)
         for name in self.names:
             self.ctx.namer.release(name)
-        named_used = tuple(
-            stmt
+        kept = tuple(
+            stmt.names[0]
             for stmt in named
             if isinstance(stmt, Local)
             and (_uses(body, stmt.names[0].name) or any(b.mentions(c, stmt.names[0].name) for c in conditions))
         )
-        inner = (*head, *named_used)
+        if kept:
+            head.append(Local(dtype=INT32, names=kept))
+        inner = tuple(head)
         if not conditions:
             return (*inner, *body)
         remark = self._reason(rows)
@@ -483,14 +485,17 @@ class _Body:
         into = self._row_of(buffer, stmt.index)
         out_of = self._row_of(source.buffer, source.index)
         if into is not None and self._moves_as_vector(source.buffer, source.index):
-            return (Do(call=self._load_call(into, source.buffer, source.index)),)
+            call = Do(call=self._load_call(into, source.buffer, source.index))
+            return (*self.before, call)
         if out_of is not None and self._moves_as_vector(buffer, stmt.index):
-            return (Do(call=self._store_call(out_of, buffer, stmt.index)),)
+            call = Do(call=self._store_call(out_of, buffer, stmt.index))
+            return (*self.before, call)
         if self._moves_as_vector(buffer, stmt.index) and self._moves_as_vector(
             source.buffer, source.index
         ):
             if self._can_start(source.dtype.bytes, buffer):
-                return (Do(call=self._start_call(buffer, stmt.index, source)),)
+                call = Do(call=self._start_call(buffer, stmt.index, source))
+                return (*self.before, call)
             whole = Element(dtype=source.dtype, array=self._array(source), subscripts=())
             load = Do(call=self._load_call(whole, source.buffer, source.index))
             store = Do(call=self._store_call(whole, buffer, stmt.index))
@@ -519,7 +524,7 @@ class _Body:
         if buffer.scope != "fragment":
             return None
         layout = self.ctx.layouts[buffer.name]
-        if layout.axes[-1].extent != self.it.width or layout.element != "array":
+        if layout.axes[-1].extent != self.it.width or layout.element != "array" or layout.scalar:
             return None
         element = convert(
             self.ctx, Load(dtype=buffer.dtype, buffer=buffer, index=index), self.it.place
@@ -546,7 +551,11 @@ class _Body:
         from tile2c.transpile.ir.expr import Select
 
         condition = b.both([convert(self.ctx, row, place) for row in rows])
-        return Select(dtype=INT32, condition=condition, a=inside, b=const(0))
+        count = Select(dtype=INT32, condition=condition, a=inside, b=const(0))
+        name = self.ctx.namer.ours("valid", f"valid_{buffer.name}")
+        self.names.append(name)
+        self.before.append(Local(dtype=INT32, names=(Declarator(name=name, value=count),)))
+        return b.local(name)
 
     def _address(self, buffer: Buffer, index: tuple[Expr, ...]) -> Expr:
         if buffer.scope == "shared":

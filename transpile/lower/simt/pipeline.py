@@ -166,11 +166,11 @@ class _Pipeline:
         load = ctx.namer.ours("load_tiles", f"load_{'_'.join(self.tiles)}")
         steps: list[Node] = [self._lambda(load, slot)]
         stop, declared = self._stop()
-        if declared:
-            steps.append(Step(body=(declared,)))
         if staging.ahead:
-            steps.append(self._prologue(load, stop, facts))
-        steps.append(self._loop(load, slot, stop, facts))
+            steps.append(self._prologue(load, stop, declared))
+        elif declared:
+            steps.append(Step(body=(Section(body=(declared,)),)))
+        steps.append(self._loop(load, slot, stop))
         ctx.facts = facts
         for name in (slot, self.var):
             ctx.namer.release(name)
@@ -208,7 +208,7 @@ class _Pipeline:
         declared = Local(dtype=INT32, names=(Declarator(name=name, value=stop),))
         return b.local(name), declared
 
-    def _prologue(self, load: str, stop: Expr, facts: object) -> Step:
+    def _prologue(self, load: str, stop: Expr, declared: CStmt | None) -> Step:
         ahead = b.sub(self.depth, const(1))
         call: CStmt = Do(call=CCall(dtype=INT32, function=load, args=(self.round,)))
         enough = self._surely(self.staging.ahead)
@@ -225,7 +225,7 @@ class _Pipeline:
             body=(call, commit),
             dtype=INT32,
         )
-        section = Section(body=(loop,))
+        section = Section(body=(declared, loop) if declared else (loop,))
         return Step(
             body=(section,),
             accesses=self._writes(0),
@@ -254,7 +254,7 @@ class _Pipeline:
             for name in self.tiles
         )
 
-    def _loop(self, load: str, slot: str, stop: Expr, facts: object) -> LoopStep:
+    def _loop(self, load: str, slot: str, stop: Expr) -> LoopStep:
         ahead = self.staging.ahead
         body: list[Node] = []
         if slot:
@@ -294,7 +294,7 @@ class _Pipeline:
         if not ahead:
             call: CStmt = Do(call=CCall(dtype=INT32, function=load, args=(self.round,)))
             return Step(body=(call, commit), accesses=self._writes(0), quote=self.stmt.quote)
-        later = b.sub(b.add(self.round, self.depth), const(1))
+        later = b.step_back(self.round, self.depth)
         start = Do(call=CCall(dtype=INT32, function=load, args=(later,)))
         guarded = Branch(condition=b.less(later, stop), then=(start,))
         commit = Do(

@@ -7,7 +7,7 @@ from math import prod
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import INT32, DType
-from tile2c.transpile.ir.expr import Binary, Call, Cast, Const, Expr, const
+from tile2c.transpile.ir.expr import Binary, Call, Cast, Const, Expr, Var, const
 from tile2c.transpile.ir.forms import Reduce
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
@@ -62,34 +62,32 @@ class _Reduction:
 
     def steps(self) -> list[Node]:
         stmt = self.stmt
-        result = stmt.dst.buffer.name
-        merged = not stmt.clear
-        partial = self.ctx.namer.ours(f"{result}_part", f"{result}_new") if merged else result
-        body: list[CStmt] = []
-        if merged:
-            dims = tuple(const(axis.extent) for axis in self.dst.axes)
-            body.append(
-                Local(dtype=self.dtype, const=False, names=(Declarator(name=partial, dims=dims),))
-            )
-        body += self._over_results(lambda: self._in_thread(partial))
-        head = Section(comments=(*stmt.comments, stmt.quote), body=tuple(body))
+        part = self.ctx.namer.ours(f"{stmt.dst.buffer.name}_part", f"{stmt.dst.buffer.name}_new")
+        self.part: Expr = b.local(part, self.dtype)
+        comments = (*stmt.comments, stmt.quote)
         if not self.crossing.through:
-            finish = self._over_results(lambda: self._merge(partial)) if merged else []
-            section = Section(comments=head.comments, body=(*body, *finish))
-            if merged:
-                self.ctx.namer.release(partial)
+            body = self._over_results(lambda: [*self._in_thread(), self._take(self._whole())])
+            self._release(part)
+            section = Section(comments=comments, body=tuple(body))
             return [Step(body=(section,), quote=stmt.quote)]
         parts = self._parts_array()
-        head = Section(comments=head.comments, body=(*body, *self._write_parts(partial, parts)))
-        finish = self._over_results(lambda: self._read_parts(partial, parts, merged))
-        if merged:
-            self.ctx.namer.release(partial)
+        head = Section(
+            comments=comments,
+            body=tuple(self._over_results(lambda: [*self._in_thread(), self._write_part(parts)])),
+        )
+        self._release(part)
+        finish = self._over_results(lambda: self._read_parts(parts))
         write = Access(buffer=parts, write=True, owner=None)
         read = Access(buffer=parts, write=False, owner=None)
         return [
             Step(body=(head,), accesses=(write,), quote=stmt.quote),
             Step(body=(Section(body=tuple(finish), blank=False),), accesses=(read,), quote=stmt.quote),
         ]
+
+    def _release(self, part: str) -> None:
+        """The part's name is free again, unless it was declared in the block's own scope."""
+        if self.stmt.clear or self.dst.value_digits():
+            self.ctx.namer.release(part)
 
     def _crossing(self) -> _Crossing:
         lanes = self.ctx.target.lanes
@@ -128,17 +126,23 @@ class _Reduction:
             inner = (_loop(name, extent, inner),)
         return list(inner)
 
-    def _result(self, array: str) -> Element:
+    def _result(self) -> Element:
         return Element(
             dtype=self.dtype,
-            array=array,
+            array=self.stmt.dst.buffer.name,
             subscripts=storage_subscripts(self.dst, self.digit_names),
         )
 
-    def _in_thread(self, partial: str) -> list[CStmt]:
-        """The thread's own elements, then the lanes of its warp."""
-        result = self._result(partial)
-        start = Assign(target=result, value=identity(self.stmt.op, self.dtype))
+    def _in_thread(self) -> list[CStmt]:
+        """The thread's own elements of one result."""
+        start: CStmt
+        if self.stmt.clear:  # the result itself gathers
+            self.part = self._result()
+            start = Assign(target=self.part, value=identity(self.stmt.op, self.dtype))
+        else:
+            assert isinstance(self.part, Var)
+            name = Declarator(name=self.part.name, value=identity(self.stmt.op, self.dtype))
+            start = Local(dtype=self.dtype, names=(name,), const=False)
         digits: dict[tuple[int, Digit], Expr] = {}
         for position, dim in enumerate(self.keep):
             other = position if not self.kept_dims else dim
@@ -164,7 +168,7 @@ class _Reduction:
             element = Cast(dtype=self.dtype, a=element)
         if self.stmt.op in ("abssum", "absmax"):
             element = Call(dtype=self.dtype, function="abs", args=(element,))
-        update: CStmt = _combine(self.ctx, self.stmt, result, element)
+        update: CStmt = _combine(self.stmt, self.part, element)
         if self.src.padded(self.dim):
             place = coordinate(self.ctx, self.src, self.dim, digits)
             inside = b.less(place, const(self.src.shape[self.dim]))
@@ -178,15 +182,20 @@ class _Reduction:
             from dataclasses import replace
 
             inner = (replace(inner[0], unroll=True),)
-        return [start, *inner, *self._shuffles(result)]
+        return [start, *inner]
 
-    def _shuffles(self, result: Element) -> list[CStmt]:
-        found: list[CStmt] = []
+    def _whole(self) -> Expr:
+        """The thread's part, then those of the other lanes of its group."""
+        value: Expr = self.part
         for digit in self.crossing.shuffled:
-            name = self._lanes_helper(digit)
-            value = CCall(dtype=self.dtype, function=name, args=(result,))
-            found.append(Assign(target=result, value=value))
-        return found
+            value = CCall(dtype=self.dtype, function=self._lanes_helper(digit), args=(value,))
+        return value
+
+    def _take(self, value: Expr) -> CStmt:
+        """dst = value, or its old value takes part once."""
+        if self.stmt.clear:
+            return Assign(target=self._result(), value=value)
+        return _combine(self.stmt, self._result(), value)
 
     def _lanes_helper(self, digit: Digit) -> str:
         """`warp_max`: over lanes that differ in this digit."""
@@ -200,7 +209,7 @@ class _Reduction:
 
         x = b.local("x", self.dtype)
         other = b.local("other", self.dtype)
-        combined = CPrinter(self.ctx.target.dialect)(_pair(self.ctx, self.stmt, x, other))
+        combined = CPrinter(self.ctx.target.dialect)(_pair(self.stmt, x, other))
         if name in self.ctx.reducers and self.ctx.reducers[name] != (fields["type"], combined):
             name = f"{name}_{self.dtype.name}"
             fields["name"] = name
@@ -246,7 +255,8 @@ class _Reduction:
         subscripts = (part,) if self.rows == 1 else (part, where or const(0))
         return Element(dtype=self.dtype, array=array, subscripts=subscripts)
 
-    def _write_parts(self, partial: str, parts: str) -> list[CStmt]:
+    def _write_part(self, parts: str) -> CStmt:
+        """One lane of each group leaves its group's part where every thread can read it."""
         part: Expr = const(0)
         for digit in reversed(self.crossing.through):
             part = b.add(b.mul(part, const(digit.extent)), self.ctx.thread_digit(digit.weight, digit.extent))
@@ -258,36 +268,35 @@ class _Reduction:
             b.compare("==", self.ctx.thread_digit(weight, extent), const(0))
             for weight, extent in self.src.replicas()
         ]
+        target = self._part(parts, part)
+        if not self.crossing.shuffled:
+            store: CStmt = Assign(target=target, value=self.part)
+            return Branch(condition=b.both(ones), then=(store,)) if ones else store
+        whole = Assign(target=self.part, value=self._whole())
+        store = Assign(target=target, value=self.part)
+        return Section(body=(whole, Branch(condition=b.both(ones), then=(store,))), blank=False)
 
-        def write() -> list[CStmt]:
-            return [Assign(target=self._part(parts, part), value=self._result(partial))]
-
-        stores = self._over_results(write)
-        if not ones:
-            return stores
-        return [Branch(condition=b.both(ones), then=tuple(stores), remark="one lane of each part")]
-
-    def _read_parts(self, partial: str, parts: str, merged: bool) -> list[CStmt]:
+    def _read_parts(self, parts: str) -> list[CStmt]:
         count = prod(digit.extent for digit in self.crossing.through)
-        part = self.ctx.namer.ours("part", "piece")
+        part = self.ctx.namer.ours("p", "piece")
         self.ctx.namer.release(part)
-        result = self._result(self.stmt.dst.buffer.name if merged else partial)
         found: list[CStmt] = []
-        start, first = const(0), 0
-        if not merged:
-            found.append(Assign(target=result, value=self._part(parts, const(0))))
-            start, first = const(1), 1
-        update = _combine(self.ctx, self.stmt, result, self._part(parts, b.local(part)), plain=True)
-        if count > first:
-            found.append(
-                Loop(var=part, start=start, stop=const(count), step=const(1), body=(update,), dtype=INT32)
+        first = 0
+        if self.stmt.clear:
+            found.append(Assign(target=self._result(), value=self._part(parts, const(0))))
+            first = 1
+        update = _combine(self.stmt, self._result(), self._part(parts, b.local(part)))
+        found.append(
+            Loop(
+                var=part,
+                start=const(first),
+                stop=const(count),
+                step=const(1),
+                body=(update,),
+                dtype=INT32,
             )
+        )
         return found
-
-    def _merge(self, partial: str) -> list[CStmt]:
-        """dst's old value takes part once."""
-        result = self._result(self.stmt.dst.buffer.name)
-        return [_combine(self.ctx, self.stmt, result, self._result(partial), plain=True)]
 
 
 def _check_whole(ctx: Context, stmt: Reduce, fragment: bool, region) -> None:  # type: ignore[no-untyped-def]
@@ -318,7 +327,7 @@ def identity(op: str, dtype: DType) -> Const:
     return Const(dtype=dtype, value=low if op == "max" else high)
 
 
-def _pair(ctx: Context, stmt: Reduce, x: Expr, y: Expr) -> Expr:
+def _pair(stmt: Reduce, x: Expr, y: Expr) -> Expr:
     """op of two values of the result's type."""
     if stmt.nan_propagate:
         raise failure("T2C505", "nan_propagate is not lowered yet", stmt.span)
@@ -327,8 +336,8 @@ def _pair(ctx: Context, stmt: Reduce, x: Expr, y: Expr) -> Expr:
     return Binary(dtype=x.dtype, op=op, a=x, b=y)  # type: ignore[arg-type]
 
 
-def _combine(ctx: Context, stmt: Reduce, result: Expr, value: Expr, plain: bool = False) -> CStmt:
-    pair = _pair(ctx, stmt, result, value)
+def _combine(stmt: Reduce, result: Expr, value: Expr) -> CStmt:
+    pair = _pair(stmt, result, value)
     if isinstance(pair, Binary) and pair.op == "+":
         return Assign(target=result, value=value, op="+=")
     return Assign(target=result, value=pair)

@@ -112,7 +112,7 @@ def _target(ctx: Context, load: Load, place: Place) -> Expr:
 
 def _update(target: Expr, value: Expr) -> tuple[str, Expr]:
     """`x = x + y` as `x += y`."""
-    if isinstance(value, Binary) and value.op in ("+", "-", "*") and value.a == target:
+    if isinstance(value, Binary) and value.op in ("+", "-", "*", "/") and value.a == target:
         return f"{value.op}=", value.b
     return "=", value
 

@@ -143,6 +143,7 @@ class _Tree:
                 kind=kind,  # type: ignore[arg-type]
                 loop=self.names.get(loop, "") if loop is not None else None,
                 distance=distance,
+                ring=first.ring if first.depth > 1 and first.ring == second.ring else "",
                 proven=first.proven and second.proven,
                 witness="always" if loop is None else f"the loop runs at least {distance + 1} times",
             ),
@@ -261,20 +262,31 @@ def barrier(arcs: tuple[Arc, ...]) -> Step:
 
 def reason(arcs: tuple[Arc, ...]) -> str:
     """What the barrier orders, in words of the program."""
-    def names(kinds: tuple[str, ...]) -> str:
-        found = list(dict.fromkeys(arc.buffer for arc in arcs if arc.kind in kinds))
-        return " and ".join(found) if len(found) < 3 else f"{', '.join(found[:-1])} and {found[-1]}"
-
+    ready, free = _buffers(arcs, ("RAW",)), _buffers(arcs, ("WAR", "WAW"))
+    ring = next((arc.ring for arc in arcs if arc.ring), "")
     parts = []
-    ready, free = names(("RAW",)), names(("WAR", "WAW"))
-    many = len({arc.buffer for arc in arcs if arc.kind == "RAW"}) > 1
-    if ready:
-        parts.append(f"{ready} {'are' if many else 'is'} complete")
-    if free:
-        parts.append(f"nobody still reads what is written next of {free}" if ready else f"nobody still reads {free}")
-    if any(not arc.proven for arc in arcs) and all(not arc.proven for arc in arcs):
+    if ring and ready:
+        parts.append(f"tile {ring} is complete for all threads")
+        if free:
+            parts.append("nobody still reads the stage refilled next")
+    else:
+        if ready:
+            parts.append(f"{_words(ready)} {'are' if len(ready) > 1 else 'is'} complete")
+        if free:
+            again = "them" if len(free) > 1 else "it"
+            same = f"nobody still reads what {again} held"
+            parts.append(same if free == ready else f"nobody still reads the old {_words(free)}")
+    if not any(arc.proven for arc in arcs):
         parts.append("kept because a dependence could not be disproved")
     return "; ".join(parts)
+
+
+def _buffers(arcs: tuple[Arc, ...], kinds: tuple[str, ...]) -> list[str]:
+    return list(dict.fromkeys(arc.buffer for arc in arcs if arc.kind in kinds))
+
+
+def _words(names: list[str]) -> str:
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _effects(step: Step) -> list[Access]:

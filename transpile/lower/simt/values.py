@@ -194,7 +194,12 @@ def fragment_element(ctx: Context, buffer: Buffer, index: tuple[Expr, ...], plac
 def storage_subscripts(
     layout: Layout, digits: Mapping[tuple[int, Digit], Expr]
 ) -> tuple[Expr, ...]:
-    """One subscript for each storage axis, from the values of the layout's value digits."""
+    """One subscript for each storage axis, from the values of the layout's value digits.
+
+    A thread's only element is a plain variable.
+    """
+    if layout.scalar:
+        return ()
     subscripts = []
     for axis in layout.axes:
         inside = [

@@ -1,0 +1,387 @@
+"""Runs the passes, and cuts tiles until they fit into local memory.
+
+reads   tile IR, checked        writes  `plan.CoresPlan`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from tile2c.transpile.diagnostics import Note, failure
+from tile2c.transpile.ir import forms, walk
+from tile2c.transpile.ir.dtypes import BOOL, INT32
+from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, const
+from tile2c.transpile.lower.cores.context import Context, Scope
+from tile2c.transpile.lower.cores.extents import Edges, find_edges
+from tile2c.transpile.lower.cores.flags import place_flags
+from tile2c.transpile.lower.cores.layouts import Layout, layouts, times
+from tile2c.transpile.lower.cores.memory import Fit, capacity, fit, used
+from tile2c.transpile.lower.cores.names import Names
+from tile2c.transpile.lower.cores.plan import (
+    Choice,
+    CoresPlan,
+    Local,
+    Loop,
+    ScalarParam,
+    Step,
+    TensorParam,
+    Tile,
+    TileRef,
+    VectorCall,
+    WhileLoop,
+    bodies,
+)
+from tile2c.transpile.lower.cores.queues import accesses, place_tiles
+from tile2c.transpile.lower.cores.scalars import Scalars
+from tile2c.transpile.lower.cores.split_tiles import Cut, cuts, split
+from tile2c.transpile.lower.cores.stage_globals import stage_globals
+from tile2c.transpile.lower.cores.statements import lower_statements
+from tile2c.transpile.lower.cores.tiles import Tiles
+from tile2c.transpile.lower.cores.verify import verify
+from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.targets.cores import CoresTarget
+
+
+def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
+    """The plan of a function with one launch. Raises InputError for what has no whole-tile form."""
+    taken = _taken(function, target)
+    launch = stage_globals(function.launches[0], target, taken)
+    whole = _Attempt(function, launch, target, Names(set(taken)))
+    if whole.repeats or whole.fit is None or whole.fit.depth != "1":
+        if whole.fit is not None and whole.fit.depth == "2":
+            return whole.plan(None)
+    elif whole.fit is not None:
+        return whole.plan(None)
+    for cut in cuts(launch, whole.layouts, whole.edges):
+        names = Names(set(taken))
+        smaller = split(launch, cut, whole.layouts, whole.edges, names)
+        attempt = _Attempt(function, smaller, target, names)
+        if attempt.fit is not None and attempt.fit.depth == "2":
+            return attempt.plan(cut)
+    if whole.fit is not None:
+        return whole.plan(None)
+    raise _too_large(whole)
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """The grid of a launch: its blocks, and the author's indices from a block's number."""
+
+    blocks: Expr
+    tile: Var
+    locals: tuple[Local, ...]
+    persistent: bool
+
+
+class _Attempt:
+    """One lowering of the whole launch, with the tiles as they are."""
+
+    def __init__(
+        self, function: forms.Function, launch: forms.Launch, target: CoresTarget, names: Names
+    ) -> None:
+        self.function = function
+        self.launch = launch
+        self.target = target
+        self.names = names
+        tiles = tuple(b for b in launch.buffers if b.scope in ("shared", "fragment"))
+        sizes = _element_bytes(launch)
+        self.layouts: dict[str, Layout] = layouts(tiles, target, sizes)
+        facts = _facts(function, launch)
+        everywhere = frozenset(var.name for var in (*launch.blocks, *function.sizes)) | {
+            param.name for param in function.params
+        }
+        self.edges: Edges = find_edges(launch.body, self.layouts, facts, everywhere)
+        handles = {
+            param.name: names.fresh(f"{param.name}_gm")
+            for param in function.params
+            if param.tensor is not None
+        }
+        scalars = Scalars(self.layouts, names, handles)
+        self.context = Context(
+            target=target,
+            layouts=self.layouts,
+            edges=self.edges,
+            tiles=Tiles(target, self.layouts, names),
+            names=names,
+            scalars=scalars,
+            facts=facts,
+            element_bytes=sizes,
+        )
+        self.grid = self._grid(facts)
+        lower_statements(launch.body, self.context)
+        scope: Scope = self.context.scopes[0]
+        raw = self.context.body(scope)
+        known = {tile.name: tile for tile in self.context.tiles.all()}
+        used_here = {name: tile for name, tile in known.items() if _is_used(raw, name)}
+        self.steps, placed = place_tiles(raw, used_here)
+        self.repeats = self.grid.persistent or _has_loop(raw)
+        self.selects = _has_call(raw, "Select")
+        self.placed = placed
+        room = capacity(target, self.selects)
+        self.fit: Fit | None = fit(placed, target, room, repeats=self.repeats)
+
+    def _grid(self, facts: Facts) -> _Launch:
+        extents = [
+            self.context.scalars.lower(extent, facts, self.context.emit)
+            for extent in self.launch.grid
+        ]
+        product = _product(extents)
+        whole = _number(self.launch.grid)
+        persistent = whole is None or whole > self.target.cores
+        if len(self.launch.blocks) == 1:
+            return _Launch(product, self.launch.blocks[0], (), persistent)
+        tile = Var(dtype=INT32, name=self.names.fresh("tile", "block"), kind="loop")
+        found: list[Local] = []
+        rest: Expr = tile
+        used_vars = {
+            var.name
+            for stmt in walk.statements(self.launch.body)
+            for e in walk.expressions(stmt)
+            for var in walk.variables(e)
+        }
+        for place, var in enumerate(self.launch.blocks):
+            last = place == len(self.launch.blocks) - 1
+            extent = extents[place]
+            one = isinstance(extent, Const) and extent.value == 1
+            value = rest if last or one else Binary(dtype=INT32, op="truncmod", a=rest, b=extent)
+            if one:
+                value = const(0)
+            if var.name in used_vars:
+                found.append(Local(name=var.name, dtype=INT32, value=value))
+            if not last and not one:
+                rest = Binary(dtype=INT32, op="truncdiv", a=rest, b=extent)
+        return _Launch(product, tile, tuple(found), persistent)
+
+    def plan(self, cut: Cut | None) -> CoresPlan:
+        assert self.fit is not None
+        tiles = self.fit.tiles
+        setup = self._setup()
+        body = place_flags(setup, self.steps, tiles)
+        blocks = self.grid.blocks
+        limit = const(self.target.cores)
+        few = Compare(dtype=BOOL, op="<", a=blocks, b=limit)
+        grid: Expr = Select(dtype=INT32, condition=few, a=blocks, b=limit)
+        plan = CoresPlan(
+            name=self.function.name,
+            summary=self.function.summary,
+            comments=self.function.comments,
+            constants=_constants(self.function, (*setup, *body), blocks, tiles, self.grid.locals),
+            params=_params(self.function, self.launch, self.context.scalars.handles),
+            blocks=blocks,
+            tile=self.grid.tile,
+            persistent=self.grid.persistent,
+            grid=grid if self.grid.persistent else blocks,
+            block_locals=self.grid.locals,
+            launch_comments=self._launch_comments(),
+            tiles=tuple(tiles.values()),
+            setup=setup,
+            body=body,
+            local_bytes=used(tiles),
+            choices=self._choices(cut),
+            sizes=tuple(size.name for size in self.function.sizes),
+        )
+        verify(plan, self.target)
+        return plan
+
+    def _launch_comments(self) -> tuple[str, ...]:
+        quote = (self.launch.quote,) if self.launch.quote else ()
+        return (*self.launch.comments, *quote)
+
+    def _setup(self) -> tuple[Step, ...]:
+        steps: list[Step] = []
+        for tile in self.context.tiles.lasting.values():
+            first = Const(dtype=tile.dtype, value=0)
+            steps.append(
+                VectorCall(
+                    function="CreateVecIndex",
+                    dst=TileRef(tile=tile.name),
+                    arguments=(first, const(tile.columns)),
+                )
+            )
+        return tuple(steps)
+
+    def _choices(self, cut: Cut | None) -> tuple[Choice, ...]:
+        assert self.fit is not None
+        found = [
+            Choice(
+                name="blocks",
+                value="each core takes block after block" if self.grid.persistent else "one a core",
+                reason=f"{self.target.cores} cores; set-up once a core, loads ahead across blocks"
+                if self.grid.persistent
+                else "no more blocks than cores",
+            ),
+            Choice(name="copies of queued tiles", value=self.fit.depth, reason=self.fit.reason),
+        ]
+        if cut is not None:
+            what = "rows" if cut.rows else "columns"
+            found.append(
+                Choice(
+                    name="strips",
+                    value=f"{cut.size} of {cut.extent} {what}",
+                    reason="two copies of the whole tiles do not fit",
+                )
+            )
+        return tuple(found)
+
+
+def _too_large(attempt: _Attempt) -> Exception:
+    room = capacity(attempt.target, attempt.selects)
+    needed = used(attempt.placed)
+    largest = max(attempt.placed.values(), key=lambda tile: tile.bytes)
+    owner = attempt.layouts.get(largest.name)
+    span = owner.buffer.span if owner is not None else attempt.launch.span
+    notes = tuple(
+        Note(f"{tile.name} takes {tile.bytes} bytes")
+        for tile in sorted(attempt.placed.values(), key=lambda tile: -tile.bytes)[:4]
+    )
+    return failure(
+        "T2C556",
+        f"the tiles of {attempt.function.name} take {needed} bytes, but local memory has {room}, "
+        "and no dimension of theirs can be taken a part at a time",
+        span or attempt.launch.span,
+        notes=notes,
+        help="make the tiles smaller, or walk over them in a T.serial loop of smaller tiles",
+    )
+
+
+def _taken(function: forms.Function, target: CoresTarget) -> set[str]:
+    launch = function.launches[0]
+    names = set(target.dialect.reserved) | {function.name}
+    names |= {param.name for param in function.params} | {size.name for size in function.sizes}
+    names |= {constant.name for constant in function.constants if constant.name}
+    names |= {buffer.name for buffer in launch.buffers}
+    names |= {var.name for var in (*launch.blocks, *launch.thread_vars)}
+    for stmt in walk.statements(launch.body):
+        if isinstance(stmt, forms.For | forms.Pipelined | forms.Let):
+            names.add(stmt.var.name)
+        if isinstance(stmt, forms.Parallel):
+            names |= {var.name for var in stmt.loop_vars}
+        if isinstance(stmt, forms.Declare):
+            names.add(stmt.buffer.name)
+    return names
+
+
+def _facts(function: forms.Function, launch: forms.Launch) -> Facts:
+    facts = Facts()
+    for condition in function.assumptions:
+        facts = facts.with_condition(condition)
+    for var, extent in zip(launch.blocks, launch.grid, strict=True):
+        facts = facts.with_range(var, const(0), extent)
+    return facts
+
+
+def _element_bytes(launch: forms.Launch) -> tuple[int, ...]:
+    """Bytes of the element types that tiles and intermediate results may have."""
+    found = {b.dtype.bytes for b in launch.buffers if b.scope in ("shared", "fragment")}
+    for stmt in walk.statements(launch.body):
+        if isinstance(stmt, forms.Parallel):
+            for inner in walk.statements(stmt.body):
+                for expr in walk.expressions(inner):
+                    found |= {
+                        part.dtype.bytes
+                        for part in walk.parts(expr)
+                        if part.dtype.is_float and part.dtype.bits >= 16
+                    }
+    return tuple(sorted(found)) or (4,)
+
+
+def _number(extents: tuple[Expr, ...]) -> int | None:
+    total = 1
+    for extent in extents:
+        if not isinstance(extent, Const):
+            return None
+        total *= int(extent.value)
+    return total
+
+
+def _product(extents: list[Expr]) -> Expr:
+    total = extents[0] if extents else const(1)
+    for extent in extents[1:]:
+        total = times(total, extent)
+    return total
+
+
+def _params(
+    function: forms.Function, launch: forms.Launch, handles: dict[str, str]
+) -> tuple[TensorParam | ScalarParam, ...]:
+    read: set[str] = set()
+    written: set[str] = set()
+    for stmt in walk.statements(launch.body):
+        read |= {buffer.name for buffer in walk.reads(stmt) if buffer.scope == "global"}
+        written |= {buffer.name for buffer in walk.writes(stmt) if buffer.scope == "global"}
+    found: list[TensorParam | ScalarParam] = []
+    for param in function.params:
+        if param.tensor is not None:
+            tensor = param.tensor
+            role: Literal["in", "out", "inout"] = "in"
+            if tensor.name in written:
+                role = "inout" if tensor.name in read else "out"
+            found.append(
+                TensorParam(
+                    name=param.name,
+                    handle=handles[param.name],
+                    dtype=tensor.dtype,
+                    shape=tensor.shape,
+                    role=role,
+                    used=tensor.name in read | written,
+                )
+            )
+        elif param.scalar is not None:
+            scalar = param.scalar
+            found.append(ScalarParam(name=scalar.name, dtype=scalar.dtype, kind="scalar"))
+    for size in function.sizes:
+        found.append(ScalarParam(name=size.name, dtype=size.dtype, kind="size"))
+    return tuple(found)
+
+
+def _constants(
+    function: forms.Function,
+    steps: tuple[Step, ...],
+    blocks: Expr,
+    tiles: dict[str, Tile],
+    locals: tuple[Local, ...],
+) -> tuple[Const, ...]:
+    """Named constants that the text mentions: the author's in order, then those of strips."""
+    found: dict[str, Const] = {}
+    for part in (*(_consts(step) for step in steps), _consts(blocks), *map(_consts, locals)):
+        for constant in part:
+            if constant.name:
+                found.setdefault(constant.name, constant)
+    order = [constant.name for constant in function.constants]
+    ranked = sorted(found.values(), key=lambda c: order.index(c.name) if c.name in order else 999)
+    return tuple(ranked)
+
+
+def _consts(node: object) -> Iterator[Const]:
+    if isinstance(node, Const):
+        yield node
+    elif isinstance(node, Step | Expr | TileRef):
+        for item in fields(node):
+            yield from _consts(getattr(node, item.name))
+    elif isinstance(node, tuple):
+        for part in node:
+            yield from _consts(part)
+
+
+def _is_used(steps: Iterable[Step], tile: str) -> bool:
+    return any(accesses(step, tile) for step in steps)
+
+
+def _has_loop(steps: tuple[Step, ...]) -> bool:
+    """Whether a loop of the author's repeats copies."""
+    return any(
+        (isinstance(step, Loop) and not step.independent)
+        or isinstance(step, WhileLoop)
+        or any(_has_loop(body) for body in bodies(step))
+        for step in steps
+    )
+
+
+def _has_call(steps: tuple[Step, ...], function: str) -> bool:
+    return any(
+        (isinstance(step, VectorCall) and step.function == function)
+        or any(_has_call(body, function) for body in bodies(step))
+        for step in steps
+    )
