@@ -160,6 +160,8 @@ struct Worker {
     std::vector<Fiber*> ring;
     size_t head = 0, tail = 0;
     bool failed = false;
+    // A read of shared memory that nothing wrote: reported unless the reason turns out to be a race.
+    EmuReport unwritten = {};
     volatile bool expired = false;
     volatile uint32_t ticks = 0;
     unsigned char* arenas = nullptr;
@@ -198,9 +200,12 @@ inline bool checking() { return launch.races || launch.memory; }
 #define EMU_CALLER __builtin_return_address(0)
 
 // Ends the launch with a report; the fibers are abandoned where they stand.
+void fill(EmuReport& report, EmuKind kind, const std::string& text, const Fiber* a, const char* array,
+          const Fiber* b);
 [[noreturn]] void fail(EmuKind kind, const std::string& text, const Fiber* a = nullptr,
                        const char* array = "", const Fiber* b = nullptr);
-std::string place(const void* pc);        // "<pc:HEX>"
+// "<pc:HEX>", with "+HEX" for each caller when it is the running thread that stands there.
+std::string place(const void* pc);
 std::string who(const Fiber* f);          // "thread 3 of block (0, 1)"
 std::string who(uint32_t team, uint32_t thread);  // the same, of a team that may be gone
 // The index in the grid of block `rank` of team number `team`.

@@ -1,4 +1,6 @@
 // How a launch ends early: fill in the report, leave the fiber for good.
+#include <unwind.h>
+
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -18,7 +20,29 @@ std::string format(const char* form, ...) {
     return text;
 }
 
-std::string place(const void* pc) { return format("<pc:%x>", module_offset(pc)); }
+namespace {
+
+struct Trail {
+    const void* from;
+    bool found;
+    std::string text;
+};
+
+_Unwind_Reason_Code step(_Unwind_Context* context, void* data) {
+    auto& trail = *static_cast<Trail*>(data);
+    const auto* pc = reinterpret_cast<const void*>(_Unwind_GetIP(context));
+    if (trail.found) trail.text += format("+%x", module_offset(pc));
+    trail.found |= pc == trail.from;
+    return trail.text.size() < 200 ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+}  // namespace
+
+std::string place(const void* pc) {
+    Trail trail{pc, false, format("<pc:%x", module_offset(pc))};
+    if (me()) _Unwind_Backtrace(step, &trail);
+    return trail.text + ">";
+}
 
 static std::string block_name(const uint32_t (&index)[3]) {
     if (index[2]) return format("block (%u, %u, %u)", index[0], index[1], index[2]);
@@ -41,19 +65,25 @@ std::string who(uint32_t team, uint32_t thread) {
     return thread_name(thread % launch.block_threads) + " of " + block_name(at);
 }
 
+void fill(EmuReport& r, EmuKind kind, const std::string& text, const Fiber* a, const char* array,
+          const Fiber* b) {
+    r.kind = kind;
+    r.thread_a = a ? int(a->linear) : -1;
+    r.thread_b = b ? int(b->linear) : -1;
+    snprintf(r.array, sizeof r.array, "%s", array);
+    snprintf(r.text, sizeof r.text, "%s", text.c_str());
+}
+
 void fail(EmuKind kind, const std::string& text, const Fiber* a, const char* array,
           const Fiber* b) {
     Fiber* self = me();
     Worker& worker = *(self ? self : a)->team->worker;
-    EmuReport& r = worker.report;
-    if (!worker.failed) {
-        r.kind = kind;
-        r.thread_a = a ? int(a->linear) : -1;
-        r.thread_b = b ? int(b->linear) : -1;
-        snprintf(r.array, sizeof r.array, "%s", array);
-        snprintf(r.text, sizeof r.text, "%s", text.c_str());
-        worker.failed = true;
-    }
+    // What follows from a value that nothing wrote is not the news.
+    if (worker.unwritten.kind && kind != EMU_RACE)
+        worker.report = worker.unwritten;
+    else
+        fill(worker.report, kind, text, a, array, b);
+    worker.failed = true;
     if (!self) throw Stopped();
     emu_swap(&self->sp, worker.sp);
     __builtin_unreachable();

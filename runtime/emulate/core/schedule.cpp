@@ -226,7 +226,12 @@ bool run_team(Worker& worker) {
         if (Fiber* f = next_ready(worker)) emu_swap(&worker.sp, f->sp);
         if (worker.failed) return false;
         if (worker.head != worker.tail) continue;
-        if (!team.live) return true;
+        if (!team.live) {
+            if (!worker.unwritten.kind) return true;
+            worker.report = worker.unwritten;
+            worker.failed = true;
+            return false;
+        }
         try {
             if (!wake_someone(team)) report_deadlock(team);
         } catch (const Stopped&) {

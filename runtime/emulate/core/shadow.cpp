@@ -112,13 +112,13 @@ static const char* verb(Access access) {
     return access == Access::READ ? "reads" : access == Access::WRITE ? "writes" : "updates";
 }
 
-[[noreturn]] static void bad(Fiber* f, const void* at, uint64_t bytes, Access access, void* pc,
-                             const std::string& why, const char* array = "") {
-    (void)at;
-    fail(EMU_MEMORY,
-         format("%s %s %llu bytes %s at %s", who(f).c_str(), verb(access),
-                (unsigned long long)bytes, why.c_str(), place(pc).c_str()),
-         f, array);
+static std::string describe(Fiber* f, uint64_t bytes, Access access, void* pc, const std::string& why) {
+    return format("%s %s %llu bytes %s at %s", who(f).c_str(), verb(access), (unsigned long long)bytes,
+                  why.c_str(), place(pc).c_str());
+}
+[[noreturn]] static void bad(Fiber* f, uint64_t bytes, Access access, void* pc, const std::string& why,
+                             const char* array) {
+    fail(EMU_MEMORY, describe(f, bytes, access, pc, why), f, array);
 }
 
 static std::string name_of(Fiber* f, uintptr_t at) {
@@ -235,17 +235,21 @@ static void check_shared(Fiber* f, Block& block, uintptr_t at, uint64_t bytes, A
         all &= mark;
         any |= mark;
     }
-    if (launch.memory && !(all & PLACED)) {
+    if (!(all & PLACED)) {
         uint32_t byte = 0;
         const char* name = array_at(block, reinterpret_cast<void*>(at), &byte);
-        bad(f, reinterpret_cast<void*>(at), bytes, access, pc,
+        bad(f, bytes, access, pc,
             format("of shared memory outside every array (%s, byte %d)", name, int(byte)), name);
     }
     if (launch.memory && access != Access::WRITE && !(all & WRITTEN) && !(any & BUSY_WRITE)) {
         uint32_t byte = 0;
         const char* name = array_at(block, reinterpret_cast<void*>(at), &byte);
-        bad(f, reinterpret_cast<void*>(at), bytes, access, pc,
-            format("of shared memory that nothing wrote (%s, byte %u)", name, byte), name);
+        const std::string why = format("of shared memory that nothing wrote (%s, byte %u)", name, byte);
+        if (!launch.races) bad(f, bytes, access, pc, why, name);
+        // It may be written too late, for want of a barrier: then the race is the better report.
+        EmuReport& report = f->team->worker->unwritten;
+        if (!report.kind)
+            fill(report, EMU_MEMORY, describe(f, bytes, access, pc, why), f, name, nullptr);
     }
     Cell* cells = arena_cells(block);
     if (launch.races && ((any & BUSY_WRITE) || ((any & BUSY_READ) && access != Access::READ)))
@@ -296,14 +300,12 @@ static const char* nearest_name(uintptr_t at) {
 static void check_global(Fiber* f, uintptr_t at, uint64_t bytes, Access access, void* pc) {
     if (!(at >= last_hit.lo && at + bytes <= last_hit.hi)) {
         const Range* hit = find(at, bytes);
-        if (!hit) {
-            if (!launch.memory) return;
-            bad(f, reinterpret_cast<void*>(at), bytes, access, pc, nearest(at), nearest_name(at));
-        }
+        if (!hit)  // also without the memory check: going on would harm the process
+            bad(f, bytes, access, pc, nearest(at), nearest_name(at));
         last_hit = *hit;
     }
-    if (access != Access::READ && !last_hit.writable && launch.memory)
-        bad(f, reinterpret_cast<void*>(at), bytes, access, pc,
+    if (access != Access::READ && !last_hit.writable)
+        bad(f, bytes, access, pc,
             format("of %s, which is read-only", last_hit.name), last_hit.name);
     if (last_hit.cells)
         check_cells(f, last_hit.cells, last_hit.lo, at, bytes, access, pc, true);
