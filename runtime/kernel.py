@@ -17,7 +17,7 @@ from tile2c.runtime.backends.protocol import (
     Value,
 )
 from tile2c.runtime.binding import Bound, bind
-from tile2c.runtime.expressions import evaluate
+from tile2c.runtime.expressions import evaluate, names_of
 from tile2c.runtime.records import Expression, KernelRecord, Launch, LaunchArgument
 from tile2c.runtime.tensors import TensorView, view
 
@@ -116,6 +116,9 @@ class Kernel:
         }
         names = {**bound.sizes, **self._integers(bound)}
         conditions = {**names, **{name: pointer.address for name, pointer in pointers.items()}}
+        for condition in self.record.requires:
+            if not evaluate(condition, conditions):
+                raise ValueError(f"{self.name} requires {condition}{_told(condition, conditions)}")
         scratch = self._workspace(names, session, workspace)
         for _, group in groupby(self.record.launches, key=lambda launch: launch.group):
             chosen = next((item for item in group if _holds(item, conditions)), None)
@@ -212,3 +215,9 @@ def _holds(launch: Launch, names: Mapping[str, int]) -> bool:
 def _triple(extents: Sequence[Expression], names: Mapping[str, int]) -> tuple[int, int, int]:
     x, y, z = (evaluate(extent, names) for extent in extents)
     return x, y, z
+
+
+def _told(condition: str, names: Mapping[str, int]) -> str:
+    """` with N = 7`: what the names of a condition stand for."""
+    found = [f"{name} = {names[name]}" for name in sorted(names_of(condition)) if name in names]
+    return f", but {', '.join(found)}" if found else ""

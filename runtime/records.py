@@ -105,6 +105,7 @@ class KernelRecord:
     workspace_bytes: Expression | None
     workspace_align: int
     modules: tuple[CompiledModule, ...]
+    requires: tuple[str, ...] = ()  # what must hold of sizes and addresses for any launch
 
     @property
     def family(self) -> str:
@@ -152,6 +153,7 @@ def _kernel(entry: Mapping[str, Any]) -> KernelRecord:
             CompiledModule(m["arch"], m["file"], m["sha256"], m.get("text_sha256"))
             for m in entry.get("modules") or ()
         ),
+        requires=tuple(entry.get("requires") or ()),
     )
 
 

@@ -17,7 +17,8 @@ from tile2c.transpile.diagnostics import Diagnostics, InputError
 if TYPE_CHECKING:
     from tile2c.transpile.ir import forms
     from tile2c.transpile.output.generated import GeneratedKernel
-    from tile2c.transpile.stage import Defines, KernelListing, NormalKernel
+    from tile2c.transpile.read import Source
+    from tile2c.transpile.stage import Defines, KernelListing, NormalKernel, UnknownName
 
 Form = Literal["normal", "ir", "plan"]
 Result = TypeVar("Result")
@@ -47,18 +48,13 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
     """Every kernel for every target, in the order of the source. Problems go to `diagnostics`."""
     from tile2c.transpile import lower, render, targets
 
-    several = len(request.targets) > 1
     found: list[GeneratedKernel] = []
     for kernel, function in functions(request, diagnostics):
         for name in request.targets:
             target = targets.find(name)
             plan = _attempt(diagnostics, lower.lower, function, target, diagnostics)
             if plan is not None:
-                found.append(
-                    render.render(
-                        plan, target, kernel, several=several, line_info=request.line_info
-                    )
-                )
+                found.append(render.render(plan, target, kernel))
     return tuple(found)
 
 
@@ -85,12 +81,15 @@ def list_kernels(request: Request, diagnostics: Diagnostics) -> tuple[KernelList
 
 
 def _emit_later(request: Request, form: Form, diagnostics: Diagnostics) -> Iterator[EmittedText]:
-    from tile2c.transpile import ir, lower, targets
+    from tile2c.transpile import lower, targets
+    from tile2c.transpile.ir import printer
 
     for kernel, function in functions(request, diagnostics):
         if form == "ir":
             yield EmittedText(
-                name=kernel.name, file_name=f"{kernel.name}.ir", text=ir.print_function(function)
+                name=kernel.name,
+                file_name=f"{kernel.name}.ir",
+                text=printer.print_function(function),
             )
             continue
         for name in request.targets:
@@ -104,25 +103,51 @@ def functions(
     request: Request, diagnostics: Diagnostics
 ) -> Iterator[tuple[NormalKernel, forms.Function]]:
     """Every kernel of the files with its tile IR; those with problems are left out."""
-    from tile2c.transpile import ir
+    from tile2c.transpile.ir.build import build
 
     for kernel in _normal_kernels(request, diagnostics):
-        function = _attempt(diagnostics, ir.build, kernel, diagnostics)
+        function = _attempt(diagnostics, build, kernel, diagnostics)
         if function is not None:
             yield kernel, function
 
 
 def _normal_kernels(request: Request, diagnostics: Diagnostics) -> Iterator[NormalKernel]:
-    from tile2c.transpile import read, stage
+    """The normal forms of all files. A name that no file knows raises UnknownName."""
+    from tile2c.transpile import read
 
+    unknown: list[list[UnknownName]] = []
     for path in request.inputs:
         source = _attempt(diagnostics, read.read_source, path, diagnostics)
-        if source is None:
-            continue
-        kernels = _attempt(
-            diagnostics, stage.normalize, source, request.defines, request.kernels, diagnostics
-        )
-        yield from kernels or ()
+        if source is not None:
+            unknown.append([])
+            yield from _normalized(source, request, unknown[-1], diagnostics)
+    first, *others = unknown or [[]]
+    for error in first:
+        if all(error.name in {item.name for item in other} for other in others):
+            raise error
+
+
+def _normalized(
+    source: Source, request: Request, unknown: list[UnknownName], diagnostics: Diagnostics
+) -> tuple[NormalKernel, ...]:
+    """The kernels of one file. Names of `-D` and `--kernel` may be those of another file."""
+    from tile2c.transpile import stage
+
+    only, defines = request.kernels, request.defines
+    while True:
+        try:
+            found = _attempt(diagnostics, stage.normalize, source, defines, only, diagnostics)
+            return found or ()
+        except stage.UnknownName as error:
+            if len(request.inputs) == 1:
+                raise
+            unknown.append(error)
+            if error.option == "--kernel":
+                only = tuple(name for name in only if name != error.name)
+                if not only:
+                    return ()
+            else:
+                defines = defines.without(error.name)
 
 
 def _attempt(

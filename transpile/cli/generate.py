@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -258,6 +259,7 @@ def _generated(
 
 def _scope(options: Options, request: Request) -> Scope:
     from tile2c import __version__
+    from tile2c.transpile.output.places import recall
     from tile2c.transpile.output.scope import Scope
 
     return Scope(
@@ -267,6 +269,8 @@ def _scope(options: Options, request: Request) -> Scope:
         defines=tuple(sorted(options.defines)),
         only=bool(request.kernels),
         unready=lambda: _unready(request),
+        paths=frozenset(os.path.realpath(path) for path in request.inputs),
+        known=recall(Path(options.out)) if options.out is not None else {},
     )
 
 

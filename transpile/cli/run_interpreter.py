@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import UsageProblem
 from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.output.places import recall
 
 if TYPE_CHECKING:
     from tile2c.runtime.records import KernelRecord
@@ -26,18 +28,23 @@ def interpreted(
     from tile2c.transpile.ir import interpret
 
     function = _function(record, _source(record, out, source), reporter)
-    found: dict[str, Any] = interpret.run(function, dict(arguments), float64=False)
-    return found
+    try:
+        return interpret.run(function, dict(arguments))
+    except interpret.MeaningError as error:
+        raise failure("T2C704", f"the tile program has no meaning here: {error}", None) from error
 
 
 def _source(record: KernelRecord, out: Path, given: str | None) -> Path:
-    """The tile program: the file given, or the manifest's, beside the caller, OUT or its parent."""
+    """The tile program: the file given, or the manifest's: remembered, or near OUT."""
     if given is not None:
         path = Path(given)
         if not path.is_file():
             raise UsageProblem("T2C003", f"--source: no such file: {given}")
         return path
-    for folder in (Path(), out, out.parent, out.resolve().parent):
+    remembered = recall(out).get(record.file)
+    if remembered is not None:
+        return Path(remembered)
+    for folder in (Path(), out, out.resolve().parent):
         path = folder / record.source
         if record.source and path.is_file():
             return path

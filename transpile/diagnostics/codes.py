@@ -101,4 +101,5 @@ CODES: dict[str, str] = {
     "T2C701": "a kernel raced, deadlocked, or touched what is not its own",
     "T2C702": "the device that was asked for is not there",
     "T2C703": "a kernel cannot be run with these arguments",
+    "T2C704": "the tile program itself has no meaning for these arguments",
 }

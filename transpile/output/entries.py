@@ -21,6 +21,9 @@ def entry_for(
     """The manifest's entry; its `sha256` is that of the base, line ends normalized."""
     entry: Entry = dict(kernel.manifest)
     entry.update(name=kernel.name, target=kernel.target, file=file, modules=modules)
+    source = entry.get("source")
+    if isinstance(source, dict):  # without folders: the same bytes wherever the source lies
+        entry["source"] = {**source, "file": Path(str(source.get("file", ""))).name}
     entry["defines"] = list(defines)
     entry["sha256"] = hashlib.sha256(encoded(header.normalized(base))).hexdigest()
     return entry

@@ -1,7 +1,8 @@
 """The comment block at the top of a kernel file, and what the text says about itself.
 
-The block starts at the line that ends in `by tile2c VERSION` and goes on over lines that start with
-`//   `. It is rewritten by every run, never merged, and counts neither as an edit nor as stale.
+It is the line that names the kernel and, below it, lines that start with `//   `, one of which
+ends in `by tile2c VERSION`. It is rewritten by every run, never merged, and counts neither as an
+edit nor as stale.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 DIGEST_LENGTH = 12  # hexadecimal digits, as the header shows them
 
-_FIRST = re.compile(r"^// .*\bby tile2c \S+\s*$")
+_MAKER = re.compile(r"^// .*\bby tile2c \S+\s*$")
 _REST = re.compile(r"^//   ")
 _DIGEST_LINE = re.compile(r"^(//\s+text\s+sha256)(?:[ \t]+(?!\()\S+)?([ \t]*\(.*)?$", re.MULTILINE)
 _DIGEST = re.compile(r"^//\s+text\s+sha256[ \t]+([0-9a-f]{12})\b", re.MULTILINE)
@@ -42,9 +43,13 @@ def lines_of(text: str) -> tuple[str, ...]:
 def split(text: str) -> Parts:
     """Cuts a text with normalized line ends; without a header, everything is `after`."""
     lines = lines_of(text)
-    for first, line in enumerate(lines):
-        if _FIRST.match(line.rstrip("\n")):
-            end = first + 1
+    for index, line in enumerate(lines):
+        if _MAKER.match(line.rstrip("\n")):
+            first, end = index, index + 1
+            while first > 0 and _REST.match(lines[first]):
+                first -= 1
+            if not lines[first].startswith("// "):
+                first += 1
             while end < len(lines) and _REST.match(lines[end]):
                 end += 1
             return Parts(lines[:first], lines[first:end], lines[end:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
@@ -14,7 +15,12 @@ DIFFERENT_FOLDER = "choose another folder with -o, or remove {file} first"
 
 
 def source_of(entry: Entry) -> str:
-    """The source file's name in an entry."""
+    """The source file's name in an entry, without folders."""
+    return PurePosixPath(source_path(entry)).name
+
+
+def source_path(entry: Entry) -> str:
+    """The source file as the entry has it; in a new one, as the command line had it."""
     source = entry.get("source")
     return str(source.get("file", "")) if isinstance(source, dict) else ""
 
@@ -46,7 +52,9 @@ def check_holder(
     if held is None:
         return True
     source = source_of(kernel.manifest)
-    if source_of(held) != source:
+    if other := scope.stranger(file):
+        what = f"holds {held['name']} of {other}, not of {source_path(kernel.manifest)}"
+    elif source_of(held) != source:
         what = f"holds {held['name']} of {source_of(held)}, not of {source}"
     elif held["target"] != kernel.target:
         what = f"holds {held['name']} for {held['target']}, not for {kernel.target}"
@@ -104,6 +112,8 @@ def own_entries_left(
     names: frozenset[str] | None = None
     for entry in manifest.kernels:
         if entry["file"] in files or source_of(entry) not in scope.sources:
+            continue
+        if scope.stranger(str(entry["file"])):
             continue
         key = (source_of(entry), str(entry["target"]), str(entry["name"]))
         if key in generated:

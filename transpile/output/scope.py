@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from tile2c.transpile.output.generated import GeneratedKernel
 
@@ -25,6 +25,13 @@ class Scope:
     defines: tuple[str, ...] = ()
     only: bool = False
     unready: Callable[[], frozenset[str]] = frozenset
+    paths: frozenset[str] = frozenset()  # real paths of the sources
+    known: Mapping[str, str] = field(default_factory=dict)  # source of each file, see `places`
+
+    def stranger(self, file: str) -> str | None:
+        """The source of a file if it is known to be another one than those of this run."""
+        path = self.known.get(file)
+        return path if path is not None and self.paths and path not in self.paths else None
 
     @property
     def several(self) -> bool:

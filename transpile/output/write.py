@@ -17,6 +17,7 @@ from tile2c.transpile.output.manifest import (
     format_manifest,
     read_manifest,
 )
+from tile2c.transpile.output.places import remember
 from tile2c.transpile.output.scope import Policy, Scope
 
 
@@ -80,6 +81,7 @@ def write_folder(
         file for file in files if file in before and not _changes(folder, file, plan.changes)
     )
     commit(folder, plan.changes)
+    remember(folder, {file: holders.source_path(k.manifest) for file, k in files.items()})
     return Written(
         files=tuple(file for file in files if file not in unchanged),
         unchanged=unchanged,

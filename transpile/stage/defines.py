@@ -89,6 +89,17 @@ class Defines:
             if (kernel, key) not in self.used
         ]
 
+    def without(self, written: str) -> Defines:
+        """These, less what was given for a name as `unused` writes it."""
+
+        def keeps(kernel: str | None, key: str) -> bool:
+            return written != (f"{kernel}.{key}" if kernel else key)
+
+        return Defines(
+            tuple(item for item in self.values if keeps(item[0], item[1])),
+            tuple(item for item in self.promises if keeps(item.kernel, item.name)),
+        )
+
 
 _NAME = r"(?:(?P<kernel>[A-Za-z_]\w*)\.)?(?P<name>[A-Za-z_]\w*)"
 _PROMISE = re.compile(rf"{_NAME}\s*%\s*(?P<divisor>\d+)\s*==?\s*0+")

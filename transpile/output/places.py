@@ -1,0 +1,47 @@
+"""Remembers, for this user, which source each kernel file of OUT came from.
+
+OUT itself names a source by its file name alone, so that its bytes are the same in every folder.
+Two sources of the same name are told apart by this memory, and `tile2c run` finds the tile program
+by it. It lies in the user's cache; without it nothing breaks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def _memory(folder: Path) -> Path:
+    from platformdirs import user_cache_path
+
+    name = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:32]
+    return user_cache_path("tile2c", appauthor=False) / "sources" / f"{name}.json"
+
+
+def recall(folder: Path) -> dict[str, str]:
+    """Absolute paths of sources by kernel file, as far as they still exist."""
+    try:
+        data = json.loads(_memory(folder).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(data, dict):
+        return {}
+    return {str(file): str(path) for file, path in data.items() if os.path.isfile(str(path))}
+
+
+def remember(folder: Path, sources: Mapping[str, str]) -> None:
+    """Keeps the sources of these kernel files; a memory that cannot be written is done without."""
+    before = recall(folder)
+    after = {**before, **{file: os.path.realpath(path) for file, path in sources.items()}}
+    if after == before:
+        return
+    path = _memory(folder)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps(after, sort_keys=True), encoding="utf-8")
+        os.replace(temporary, path)
