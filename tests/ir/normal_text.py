@@ -26,7 +26,6 @@ class Origin:
 @dataclass(frozen=True)
 class NormalKernel:
     name: str
-    function: str
     module: cst.Module
     origins: Mapping[cst.CSTNode, Origin]
     promises: Mapping[str, int] = field(default_factory=dict)
@@ -45,7 +44,7 @@ def normal(text: str, *, promises: Mapping[str, int] | None = None) -> NormalKer
     }
     functions = [node for node in wrapper.module.body if isinstance(node, cst.FunctionDef)]
     name = functions[-1].name.value
-    return NormalKernel(name, name, wrapper.module, origins, promises or {})
+    return NormalKernel(name, wrapper.module, origins, promises or {})
 
 
 def built(text: str, *, promises: Mapping[str, int] | None = None) -> Function:

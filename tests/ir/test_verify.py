@@ -74,7 +74,7 @@ def test_statements() -> None:
     with pytest.raises(VerifyError, match="the result is not a fragment"):
         verify(with_body(function, (replace(gemm, c=gemm.a),)))
     with pytest.raises(VerifyError, match="K differs"):
-        verify(with_body(function, (replace(gemm, transpose_a=True, b=gemm.a, c=gemm.c),)))
+        verify(with_body(function, (replace(gemm, b=gemm.a),)))
     with pytest.raises(VerifyError, match="a jump out of no serial loop"):
         verify(with_body(function, (Jump(kind="break"),)))
     fill = body[0]

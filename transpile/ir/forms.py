@@ -244,6 +244,7 @@ class BlockOrder:
 
     panel: int
     order: Literal["row", "column"]
+    comments: tuple[str, ...] = ()  # the author's, above it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,8 +37,8 @@ ATOM = 12
 def print_function(function: Function) -> str:
     """The whole function; the same function gives the same text."""
     lines = [f"# {line}".rstrip() for line in function.comments]
-    if function.summary:
-        lines += [f'"""{line}"""' for line in function.summary.splitlines() if line]
+    if function.summary and function.summary not in function.comments:
+        lines += [f"# {line}" for line in function.summary.splitlines() if line]
     lines.append(f"function {function.name}")
     for size in function.sizes:
         lines.append(f"{INDENT}size {size.name}: {size.dtype}")
@@ -68,6 +68,7 @@ def _launch(launch: Launch) -> list[str]:
     if launch.when is not None:
         lines += _wrapped(f"{inner}when {expression_text(launch.when)}")
     if launch.order is not None:
+        lines += _comments(launch.order.comments, inner)
         lines.append(f"{inner}order {launch.order.order} panels of {launch.order.panel}")
     for dim, var in zip("xyz", launch.thread_vars, strict=False):
         lines.append(f"{inner}thread.{dim} is {var.name}")

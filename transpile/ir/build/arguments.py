@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+SAME_TYPE = {"float8_e4m3": "float8_e4m3fn"}
+
+
 def language_name(node: cst.BaseExpression) -> str | None:
     """`exp` of `T.exp`; also `a.b` of `T.a.b`."""
     if not isinstance(node, cst.Attribute):
@@ -27,7 +30,7 @@ def language_name(node: cst.BaseExpression) -> str | None:
 def type_of(node: cst.BaseExpression) -> DType | None:
     """The type that `T.float16` names."""
     name = language_name(node)
-    return None if name is None else DTYPES.get(name)
+    return None if name is None else DTYPES.get(SAME_TYPE.get(name, name))
 
 
 class Arguments:

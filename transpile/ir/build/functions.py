@@ -153,6 +153,11 @@ def _clamp(b: Builder, args: Arguments, node: cst.Call) -> Value:
     return arithmetic.binary(b, "min", arithmetic.binary(b, "max", value, low, node), high, node)
 
 
+def _align_up(b: Builder, args: Arguments, node: cst.Call) -> Value:
+    value, step = args.values("a", "b")
+    return arithmetic.binary(b, "*", arithmetic.binary(b, "ceildiv", value, step, node), step, node)
+
+
 def _pow(b: Builder, args: Arguments, node: cst.Call) -> Value:
     base, exponent = args.values("x", "y")
     if base.host is not None and exponent.host is not None:
@@ -236,6 +241,7 @@ SPECIAL: dict[str, Callable[[Builder, Arguments, cst.Call], Value]] = {
     "ldexp": _ldexp,
     "clamp": _clamp,
     "pow": _pow,
+    "align_up": _align_up,
     "if_then_else": _choice(lazy=True),
     "Select": _choice(lazy=False),
     "And": _logical("and"),

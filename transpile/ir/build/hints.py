@@ -6,11 +6,12 @@ import libcst as cst
 from tile2c.transpile.ir.build import conversions
 from tile2c.transpile.ir.build.arguments import Arguments
 from tile2c.transpile.ir.build.context import Builder
+from tile2c.transpile.ir.expr import Buffer
 from tile2c.transpile.ir.forms import BlockOrder
 from tile2c.transpile.ir.walk import loads, variables
 
 HINTS = frozenset(
-    "annotate_l2_hit_ratio annotate_restrict_buffers annotate_min_blocks_per_sm annotate_layout "
+    "annotate_l2_hit_ratio annotate_restrict_buffers annotate_min_blocks_per_sm "
     "annotate_compile_flags annotate_pass_configs annotate_ws_schedule func_attr attr "
     "set_max_nreg inc_max_nreg dec_max_nreg no_set_max_nreg disable_warp_group_reg_alloc "
     "annotate_producer_reg_dealloc annotate_consumer_reg_alloc fence_proxy_async "
@@ -29,7 +30,23 @@ def assume(b: Builder, node: cst.Call) -> None:
         b.assumptions.append(expr)
 
 
-def swizzle(b: Builder, node: cst.Call) -> None:
+def layout(b: Builder, node: cst.Call) -> None:
+    """`T.annotate_layout({buffer: layout})`: a hint on the chip, but a permuted global tensor."""
+    for arg in node.args:
+        if not isinstance(arg.value, cst.Dict):
+            continue
+        for item in arg.value.elements:
+            key = item.key if isinstance(item, cst.DictElement) else None
+            found = b.scopes.find(key.value) if isinstance(key, cst.Name) else None
+            if isinstance(found, Buffer) and found.scope == "global":
+                b.fail(
+                    "T2C231",
+                    f"{found.name} is a global tensor: a layout that permutes it is not supported",
+                    key,
+                )
+
+
+def swizzle(b: Builder, node: cst.Call, comments: tuple[str, ...]) -> None:
     """`T.use_swizzle(panel_size, order=, enable=)`."""
     args = Arguments(b, node, "T.use_swizzle")
     panel = args.whole("panel_size", 0)
@@ -41,4 +58,6 @@ def swizzle(b: Builder, node: cst.Call) -> None:
     if panel <= 0:
         b.fail("T2C242", f"a panel of {panel} blocks: it has to be positive", node)
     if enabled:
-        b.swizzle = BlockOrder(panel=panel, order="row" if order == "row" else "column")
+        b.swizzle = BlockOrder(
+            panel=panel, order="row" if order == "row" else "column", comments=comments
+        )

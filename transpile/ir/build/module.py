@@ -33,14 +33,14 @@ def build(kernel: NormalKernel, diagnostics: Diagnostics) -> Function | None:
 def _module(b: Builder) -> Function | None:
     found: Function | None = None
     for node in b.kernel.module.body:
-        if isinstance(node, cst.FunctionDef) and node.name.value == b.kernel.function:
+        if isinstance(node, cst.FunctionDef) and node.name.value == b.kernel.name:
             found = _function(b, node)
         elif isinstance(node, cst.SimpleStatementLine):
             for part in node.body:
                 if isinstance(part, cst.Assign):
                     _definition(b, part)
     if found is None and not b.diagnostics.failed:
-        b.error("T2C404", f"the module has no function `{b.kernel.function}`", None)
+        b.error("T2C404", f"the module has no function `{b.kernel.name}`", None)
     return found
 
 

@@ -30,11 +30,8 @@ class NormalKernel(Protocol):
     """One prim_func in normal form."""
 
     @property
-    def name(self) -> str: ...
-
-    @property
-    def function(self) -> str:
-        """Name of the prim_func in `module`."""
+    def name(self) -> str:
+        """Name of the kernel, and of its function in `module`."""
 
     @property
     def module(self) -> cst.Module: ...

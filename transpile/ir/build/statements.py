@@ -11,7 +11,7 @@ from tile2c.transpile.ir.build.arguments import Arguments, language_name, tuple_
 from tile2c.transpile.ir.build.context import Builder, Poison, Stop, Value
 from tile2c.transpile.ir.build.elements import element
 from tile2c.transpile.ir.build.expressions import expression
-from tile2c.transpile.ir.build.hints import HINTS, assume, swizzle
+from tile2c.transpile.ir.build.hints import HINTS, assume, layout, swizzle
 from tile2c.transpile.ir.build.notes import Notes, notes, own_line_comments, with_notes
 from tile2c.transpile.ir.build.threads import thread_index
 from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var
@@ -77,7 +77,7 @@ def _small(b: Builder, node: cst.BaseSmallStatement, about: Notes) -> list[Stmt]
                 assign = cst.Assign([cst.AssignTarget(target)], value)
                 return _assignment(b, assign, about)
             case cst.Expr(value=cst.Call() as call):
-                return [with_notes(stmt, about) for stmt in _call(b, call)]
+                return [with_notes(stmt, about) for stmt in _call(b, call, about)]
             case cst.Expr(value=cst.SimpleString()) | cst.Pass():
                 return []
             case cst.Break():
@@ -209,7 +209,7 @@ def _what(var: Var) -> str:
 # ---- calls
 
 
-def _call(b: Builder, node: cst.Call) -> list[Stmt]:
+def _call(b: Builder, node: cst.Call, about: Notes) -> list[Stmt]:
     name = language_name(node.func)
     if name is None:
         b.fail("T2C231", "only functions of the tile language can be called here", node.func)
@@ -224,7 +224,10 @@ def _call(b: Builder, node: cst.Call) -> list[Stmt]:
         assume(b, node)
         return []
     if name == "use_swizzle":
-        swizzle(b, node)
+        swizzle(b, node, about.comments)
+        return []
+    if name == "annotate_layout":
+        layout(b, node)
         return []
     if name in SYNCS:
         return [_sync(b, node, name)]
