@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ from tile2c.runtime.errors import CompileError, CompilerMissing
 from tile2c.transpile.output import header
 
 _ARCH_FLAGS = ("-arch=", "--gpu-architecture=", "--offload-arch=", "--cuda-gpu-arch=")
+_VERSION = re.compile(r"\b[vV]?(\d+(?:\.\d+)+)\b")
 TIMEOUT = 600  # seconds; no compiler needs that long for one kernel
 
 
@@ -147,13 +149,13 @@ def _cached(parts: tuple[str, ...], suffix: str, make: Callable[[], bytes]) -> b
 
 @cache
 def version_of(program: str) -> str:
-    """The compiler's own line about its version: `nvcc 13.0.88` or the like."""
+    """The compiler and its version as it tells it: `nvcc 13.0.88`."""
     try:
         done = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return Path(program).name
-    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-    release = [line for line in lines if "release" in line.lower() or "version" in line.lower()]
-    return (release or lines or [Path(program).name])[-1]
+    versions = _VERSION.findall(done.stdout)
+    longest = max(versions, key=len, default="")  # nvcc tells 13.0 and 13.0.88
+    return f"{Path(program).name} {longest}".strip()

@@ -12,6 +12,7 @@ from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.output import header
 from tile2c.transpile.output.check import check_folder
 from tile2c.transpile.output.generated import GeneratedKernel
+from tile2c.transpile.output.places import recall
 from tile2c.transpile.output.scope import Policy, Scope
 from tile2c.transpile.output.write import Module, write_folder
 
@@ -244,6 +245,9 @@ def test_a_held_name_is_an_error(tmp_path: Path, second: GeneratedKernel, scope:
     before = snapshot(tmp_path)
     assert run(tmp_path, second, scope=scope) == ["T2C602"]
     assert snapshot(tmp_path) == before
+    (tmp_path / "gemm.cu").unlink()
+    assert run(tmp_path, second, scope=scope) == []
+    assert check(tmp_path, second, scope=scope) == []
 
 
 def test_a_default_that_changed_in_the_source_is_the_same_specialisation(tmp_path: Path) -> None:
@@ -353,3 +357,25 @@ def test_modules_are_listed_and_dropped_when_the_text_changes(tmp_path: Path) ->
     run(tmp_path, kernel(body=BODY.replace("block = 128", "block = 64")))
     assert not (tmp_path / "gemm.sm_80.cubin").exists()
     assert json.loads((tmp_path / "tile2c.json").read_text())["kernels"][0]["modules"] == []
+
+
+def test_two_sources_of_one_name_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    paths = [tmp_path / folder / "gemm.py" for folder in "ab"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("")
+    out = tmp_path / "out"
+
+    def scope(path: Path) -> Scope:
+        return replace(SCOPE, paths=frozenset({str(path)}), known=recall(out))
+
+    assert run(out, kernel(source=str(paths[0])), scope=scope(paths[0])) == []
+    assert b'"file": "gemm.py"' in (out / "tile2c.json").read_bytes()
+    assert run(out, kernel(source=str(paths[1])), scope=scope(paths[1])) == ["T2C602"]
+    assert run(out, kernel("other", source=str(paths[1])), scope=scope(paths[1])) == []
+    assert {"gemm.cu", "other.cu"} <= set(snapshot(out))
+    paths[0].unlink()  # moved: the file is the other source's now
+    assert run(out, kernel(source=str(paths[1])), scope=scope(paths[1])) == []

@@ -109,9 +109,10 @@ def _plan_kernel(
     compile_module: Compile | None,
 ) -> None:
     held = manifest.entry_of(file)
-    if not holders.check_holder(file, kernel, held, scope, diagnostics):
-        return
     found = decide.find(folder, file, held)
+    taken = found.text is not None  # a file that somebody removed is free again
+    if taken and not holders.check_holder(file, kernel, held, scope, diagnostics):
+        return
     decision = decide.decide(kernel, file, found, policy, diagnostics)
     if decision is None:
         return
