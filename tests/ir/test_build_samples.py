@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from ir_programs import ADD, ALL, GEMM
 from normal_text import built, problems
-from programs import ADD, ALL, GEMM
 from tile2c.transpile.ir.forms import Gemm, Pipelined
 from tile2c.transpile.ir.printer import WIDTH, print_function
 from tile2c.transpile.ir.walk import statements
@@ -56,3 +56,48 @@ def test_constants_keep_their_names() -> None:
     (launch,) = built(GEMM).launches
     assert [extent.name for extent in launch.buffers[0].shape] == ["block_M", "block_K"]  # type: ignore[attr-defined]
     assert built(GEMM).constants[0].value == 128
+
+
+COMMENTED = """
+@T.prim_func
+def f(A: T.Tensor((64,), T.float32)):
+    # the launch
+    with T.Kernel(1, threads=32) as bx:
+        # the thread
+        tx = T.get_thread_binding(0)
+        # the tile
+        S = T.alloc_shared((64,), T.float32)  # in bytes: 256
+        # first
+        if tx < 4:  # some
+            A[tx] = 1.0
+            # at the end
+        # other
+        else:
+            # inside
+            A[tx] = 2.0  # two
+        T.fill(S[0:64], 0.0)
+"""
+PRINTED_COMMENTS = """\
+function f
+    tensor A[64]: float32
+
+    # the launch
+    launch (bx < 1) threads 32 x 1 x 1
+        thread.x is tx
+        # the thread
+        # the tile
+        shared S[64]: float32  # in bytes: 256
+        # first
+        if tx < 4  # some
+            A[tx] = 1.0
+        else
+            # at the end
+            # other
+            # inside
+            A[tx] = 2.0  # two
+        fill S[:] <- 0.0
+"""
+
+
+def test_comments_stay_where_they_were() -> None:
+    assert print_function(built(COMMENTED)).strip() == PRINTED_COMMENTS.strip()

@@ -8,9 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from ir_programs import ALL, GEMM
 from normal_text import body, built
 from numpy.typing import NDArray
-from programs import ALL, GEMM
 from tile2c.transpile.ir.interpret import MeaningError, run
 from tile2c.transpile.ir.verify import verify
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from ir_programs import ADD, GEMM
 from normal_text import built
-from programs import ADD, GEMM
 from tile2c.transpile.ir.dtypes import FLOAT16, FLOAT32, INT32
 from tile2c.transpile.ir.expr import Binary, Cast, Const, Var, const
 from tile2c.transpile.ir.forms import Fill, Function, Gemm, Jump, Let, Parallel, Stmt, Store

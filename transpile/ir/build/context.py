@@ -116,6 +116,7 @@ class Builder:
     blocks: tuple[Var, ...] = ()
     threads: tuple[int, int, int] = (1, 1, 1)
     thread_vars: dict[int, Var] = field(default_factory=dict)  # by dimension
+    comments: list[str] = field(default_factory=list)  # waiting for the next statement
     # where we are
     at: list[Span | None] = field(default_factory=lambda: [None])  # innermost place known so far
     loops: list[str] = field(default_factory=list)  # kinds of the enclosing loops

@@ -26,6 +26,7 @@ BLOCK_NAMES = ("bx", "by", "bz")
 def build_launch(b: Builder, node: cst.With, call: cst.Call, when: Expr | None) -> Launch:
     """One launch; what belongs to a launch alone starts afresh."""
     b.buffers, b.thread_vars, b.swizzle = [], {}, None
+    b.comments = []
     b.parallel_vars, b.by_thread, b.divergent, b.loops = set(), set(), 0, []
     with b.within(node):
         about = notes(b, node)

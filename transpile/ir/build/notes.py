@@ -40,13 +40,21 @@ def notes(b: Builder, node: cst.BaseStatement, part: cst.CSTNode | None = None) 
         comments = own_line_comments(node.leading_lines)
         if isinstance(node.body, cst.IndentedBlock):
             remark = _trailing(node.body.header)
+    waiting, b.comments = tuple(b.comments), []
+    comments = (*waiting, *comments) if first else waiting
     where: cst.CSTNode = node if part is None or part not in b.kernel.origins else part
     return Notes(
         span=b.span(where),
         quote=quote(b, where),
-        comments=comments if first else (),
+        comments=comments,
         remark=remark if first else "",
     )
+
+
+def keep_footer(b: Builder, body: cst.BaseSuite) -> None:
+    """Comments at the end of a block wait for the statement after it."""
+    if isinstance(body, cst.IndentedBlock):
+        b.comments.extend(own_line_comments(body.footer))
 
 
 def quote(b: Builder, node: cst.CSTNode) -> str:

@@ -77,6 +77,13 @@ def _check_on_chip(
     b: Builder, what: str, parts: tuple[Region, ...], nodes: tuple[cst.BaseExpression, ...]
 ) -> None:
     for part, node in zip(parts, nodes, strict=True):
+        if part.buffer.scope == "variable":
+            b.fail(
+                "T2C306",
+                f"{part.buffer.name} is a variable: {what} works on tiles",
+                node,
+                help=f"{part.buffer.name} = T.alloc_local((1,), T.{part.buffer.dtype})",
+            )
         if part.buffer.scope == "global":
             b.fail(
                 "T2C306",

@@ -12,7 +12,7 @@ from tile2c.transpile.ir.build.context import Builder, Poison, Stop, Value
 from tile2c.transpile.ir.build.elements import element
 from tile2c.transpile.ir.build.expressions import expression
 from tile2c.transpile.ir.build.hints import HINTS, assume, layout, swizzle
-from tile2c.transpile.ir.build.notes import Notes, notes, own_line_comments, with_notes
+from tile2c.transpile.ir.build.notes import Notes, keep_footer, notes, own_line_comments, with_notes
 from tile2c.transpile.ir.build.threads import thread_index
 from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var
 from tile2c.transpile.ir.forms import Assert, AuthorSync, If, Jump, Let, Stmt, Store
@@ -32,6 +32,7 @@ def block(b: Builder, body: cst.BaseSuite) -> tuple[Stmt, ...]:
             found.extend(statement(b, node))
         else:
             found.extend(statement(b, cst.SimpleStatementLine([node])))
+    keep_footer(b, body)
     return tuple(found)
 
 
@@ -64,7 +65,11 @@ def _line(b: Builder, node: cst.SimpleStatementLine) -> list[Stmt]:
     found: list[Stmt] = []
     for part in node.body:
         about = notes(b, node, part)
-        found.extend(_small(b, part, about))
+        before = (len(b.buffers), b.swizzle)
+        built = _small(b, part, about)
+        if not built and before == (len(b.buffers), b.swizzle):
+            b.comments.extend(about.comments)  # nothing else carries them
+        found.extend(built)
     return found
 
 
