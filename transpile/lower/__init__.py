@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tile2c.transpile.lower.print_plan import print_plan
+
 if TYPE_CHECKING:
     from tile2c.transpile.diagnostics import Diagnostics
     from tile2c.transpile.ir.forms import Function
     from tile2c.transpile.lower.cores.plan import CoresPlan
     from tile2c.transpile.lower.plan import Plan
     from tile2c.transpile.targets import Target
+
+
+__all__ = ["lower", "print_plan"]
 
 
 def lower(function: Function, target: Target, diagnostics: Diagnostics) -> Plan | CoresPlan | None:

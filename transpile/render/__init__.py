@@ -16,8 +16,19 @@ if TYPE_CHECKING:
     from tile2c.transpile.targets import Target
 
 
-def render(plan: Plan | CoresPlan, target: Target, kernel: NormalKernel) -> GeneratedKernel:
-    """The finished text and manifest entry of one kernel for one target."""
+def render(
+    plan: Plan | CoresPlan,
+    target: Target,
+    kernel: NormalKernel,
+    *,
+    several: bool = False,
+    line_info: bool = False,
+) -> GeneratedKernel:
+    """The finished text and manifest entry of one kernel for one target.
+
+    `several`: the run names several targets, so exported symbols end in the architecture.
+    `line_info`: `#line` directives lead compilers and profilers to the tile program.
+    """
     if target.planner == "cores":
         from tile2c.transpile.lower.cores.plan import CoresPlan
         from tile2c.transpile.render import cores
@@ -28,4 +39,4 @@ def render(plan: Plan | CoresPlan, target: Target, kernel: NormalKernel) -> Gene
     from tile2c.transpile.render import simt
 
     assert isinstance(plan, Plan)
-    return simt.render(plan, target, kernel)
+    return simt.render(plan, target, kernel, several=several, line_info=line_info)

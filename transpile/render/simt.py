@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
 from tile2c.transpile.render.header import head_lines
+from tile2c.transpile.render.marks import Marks
 from tile2c.transpile.render.statements import StatementPrinter
 
 if TYPE_CHECKING:
@@ -27,10 +29,15 @@ if TYPE_CHECKING:
     from tile2c.transpile.targets import Target
 
 
-def render(plan: Plan, target: Target, kernel: NormalKernel) -> GeneratedKernel:
+def render(
+    plan: Plan, target: Target, kernel: NormalKernel, *, several: bool, line_info: bool
+) -> GeneratedKernel:
     """Fills the templates with the plan; the digest line stays open (see output/header.py)."""
+    if several:
+        plan = _with_arch(plan, target.arch)
     printer = CPrinter(target.dialect)
-    statements = StatementPrinter(target.templates, printer)
+    marks = Marks()
+    statements = StatementPrinter(target.templates, printer, marks)
     stem = PurePosixPath(kernel.source_file).name
     text = fill(
         target.templates,
@@ -49,12 +56,23 @@ def render(plan: Plan, target: Target, kernel: NormalKernel) -> GeneratedKernel:
         bodies=[_body(body, target, statements) for body in plan.bodies],
         entries=[_entry(entry, target, statements) for entry in plan.entries],
     )
+    plain, origins = marks.resolve(text + "\n", line_directives=line_info)
     return GeneratedKernel(
         name=plan.name,
         target=target.name,
         suffix=target.suffix,
-        text=text + "\n",
+        text=plain,
         manifest=_manifest(plan, target, kernel, printer),
+        origins=origins,
+    )
+
+
+def _with_arch(plan: Plan, arch: str) -> Plan:
+    """Entry points of several targets that are linked together need different names."""
+    return replace(
+        plan,
+        entries=tuple(replace(entry, name=f"{entry.name}_{arch}") for entry in plan.entries),
+        launches=tuple(replace(launch, entry=f"{launch.entry}_{arch}") for launch in plan.launches),
     )
 
 
@@ -193,7 +211,7 @@ def _launch_arg(param: EntryParam, printer: CPrinter) -> JsonValue:
 
 def unnamed(expr: Expr) -> Expr:
     """The expression with constants as numbers: outside the text the author's names mean nothing."""
-    from dataclasses import fields, replace
+    from dataclasses import fields
 
     if isinstance(expr, Const):
         return replace(expr, name=None)

@@ -22,6 +22,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
+from tile2c.transpile.render.marks import Marks
 
 WIDTH = 100
 
@@ -29,9 +30,10 @@ WIDTH = 100
 class StatementPrinter:
     """Statements to text for one target's templates. `columns` is the width left at this depth."""
 
-    def __init__(self, folders: tuple[str, ...], expressions: CPrinter) -> None:
+    def __init__(self, folders: tuple[str, ...], expressions: CPrinter, marks: Marks) -> None:
         self.folders = folders
         self.c = expressions
+        self.marks = marks
 
     def block(self, statements: Sequence[CStmt], columns: int = WIDTH - 4) -> str:
         """The statements one under the other; sections are set off by empty lines."""
@@ -54,7 +56,10 @@ class StatementPrinter:
             else:
                 text = marked + (f"\n{rest}" if rest else "")
         above = "\n".join(_comment(line, columns) for line in statement.comments)
-        return "\n".join(part for part in (above, text) if part)
+        whole = "\n".join(part for part in (above, text) if part)
+        if isinstance(statement, Section) and statement.span is not None and whole:
+            return self.marks.around(whole, statement.span)
+        return whole
 
     def _statement(self, statement: CStmt, columns: int) -> str:
         if isinstance(statement, Section):

@@ -5,7 +5,7 @@ reads   `forms.Copy`, `forms.Fill`        writes  `CopyIn`, `CopyOut`, vector ca
 
 from __future__ import annotations
 
-from tile2c.transpile.diagnostics import failure
+from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32
 from tile2c.transpile.ir.expr import Compare, Const, Expr, Logical, Unary, Var, const

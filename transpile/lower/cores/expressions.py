@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from tile2c.transpile.diagnostics import InputError, Span, failure
+from tile2c.transpile.diagnostics import InputError, Span
+from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import walk
 from tile2c.transpile.ir.dtypes import DTYPES, FLOAT32, DType
 from tile2c.transpile.ir.expr import (

@@ -23,6 +23,7 @@ from tile2c.transpile.lower.cores.plan import (
     ReadElement,
     Step,
     Tile,
+    TileRef,
     Unit,
     VectorCall,
     WhileLoop,
@@ -177,7 +178,7 @@ def _rewritten(body: tuple[Step, ...], loops: frozenset[str]) -> set[str]:
             if isinstance(step, Loop):
                 inner = around | {step.var.name}
             if isinstance(step, CopyOut):
-                moving = {var.name for var in variables(step.offset)}
+                moving = {var.name for var in variables_of(step.offset)}
                 if step.tensor in seen or not around <= moving:
                     twice.add(step.tensor)
                 seen.add(step.tensor)
@@ -188,17 +189,15 @@ def _rewritten(body: tuple[Step, ...], loops: frozenset[str]) -> set[str]:
     return twice
 
 
-def variables(expr: Expr) -> list[Var]:
-    """Variables of an expression of the plan."""
-    if isinstance(expr, Var):
-        return [expr]
-    found: list[Var] = []
-    for item in fields(expr):
-        value = getattr(expr, item.name)
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Expr):
-                found += variables(part)
-    return found
+def variables_of(node: object) -> list[Var]:
+    """Variables of an expression, a step or a list of them, as often as they occur."""
+    if isinstance(node, Var):
+        return [node]
+    if isinstance(node, tuple):
+        return [var for part in node for var in variables_of(part)]
+    if isinstance(node, Expr | Step | TileRef):
+        return [var for item in fields(node) for var in variables_of(getattr(node, item.name))]
+    return []
 
 
 def _left(use: _Use) -> frozenset[Pending]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tile2c.transpile.diagnostics import failure
+from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import walk
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, FLOAT32, INT32
 from tile2c.transpile.ir.expr import (

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from tile2c.transpile.diagnostics import Note, failure
+from tile2c.transpile.diagnostics import Note
+from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, const
@@ -49,10 +50,7 @@ def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
     taken = _taken(function, target)
     launch = stage_globals(function.launches[0], target, taken)
     whole = _Attempt(function, launch, target, Names(set(taken)))
-    if whole.repeats or whole.fit is None or whole.fit.depth != "1":
-        if whole.fit is not None and whole.fit.depth == "2":
-            return whole.plan(None)
-    elif whole.fit is not None:
+    if whole.fit is not None and (whole.fit.depth == "2" or not whole.repeats):
         return whole.plan(None)
     for cut in cuts(launch, whole.layouts, whole.edges):
         names = Names(set(taken))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tile2c.transpile.diagnostics import failure
+from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import DTYPES, INT32, DType
 from tile2c.transpile.ir.expr import Const, Expr, Var, const

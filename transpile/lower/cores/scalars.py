@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tile2c.transpile.diagnostics import Span, failure
+from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, FLOAT32, INT32, DType
 from tile2c.transpile.ir.expr import (
     Binary,

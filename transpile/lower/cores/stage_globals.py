@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile2c.transpile.diagnostics import failure
+from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Const, Expr, Load, Logical, Var, const

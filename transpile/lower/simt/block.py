@@ -86,6 +86,7 @@ class BlockLowering:
             body=stmt.body,
             quote=stmt.quote,
             comments=(*stmt.comments, *((stmt.remark,) if stmt.remark else ())),
+            span=stmt.span,
             layout=self.frames.of(stmt),
         )
 
@@ -122,7 +123,7 @@ class BlockLowering:
             remark=stmt.remark,
         )
         runs = facts.at_least(b.sub(stop, start), 1)
-        return LoopStep(frame=Section(body=(frame,)), body=tuple(body), runs=runs, name=name)
+        return LoopStep(frame=Section(body=(frame,), span=stmt.span), body=tuple(body), runs=runs, name=name)
 
     def _while(self, stmt: While) -> Node:
         self._uniform(stmt.condition, stmt)

@@ -41,7 +41,7 @@ def lower_gemm(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> Step:
         var=k, start=const(0), stop=_extent_k(gemm), step=const(plan.instruction.k), body=body, dtype=INT32
     )
     return Step(
-        body=(Section(comments=(*gemm.comments, gemm.quote), body=(loop,)),),
+        body=(Section(comments=(*gemm.comments, gemm.quote), body=(loop,), span=gemm.span),),
         accesses=tuple(_reads(ctx, operand) for operand in (gemm.a, gemm.b)),
         quote=gemm.quote,
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import prod
 
+from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import Let, Stmt, Store
@@ -65,6 +66,7 @@ class ParallelLoop:
     body: tuple[Stmt, ...]
     quote: str
     comments: tuple[str, ...]
+    span: Span | None = None
     layout: Layout | None = None
     asynchronous: bool = False  # copies to shared memory are only started
 
@@ -81,7 +83,13 @@ def lower_parallel(ctx: Context, loop: ParallelLoop) -> Step:
         ctx.namer.release(name)
     ctx.facts = facts
     return Step(
-        body=(Section(comments=(*loop.comments, *_mark(loop.quote)), body=_wrap(iteration, body)),),
+        body=(
+            Section(
+                comments=(*loop.comments, *_mark(loop.quote)),
+                body=_wrap(iteration, body),
+                span=loop.span,
+            ),
+        ),
         accesses=_accesses(ctx, loop, iteration),
         quote=loop.quote,
     )

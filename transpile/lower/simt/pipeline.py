@@ -8,7 +8,7 @@ compute. Loads are written once, as a lambda, and called from prologue and loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Const, Expr, Load, Var, const
@@ -186,7 +186,7 @@ class _Pipeline:
             step = lower_parallel(self.ctx, staged_copy(self.ctx, copy))
             for stmt in step.body:
                 assert isinstance(stmt, Section)
-                body.append(Section(comments=stmt.comments, body=stmt.body, blank=False))
+                body.append(replace(stmt, blank=False))
         block = Lambda(name=name, params=(f"int {self.var}",), body=tuple(body))
         return Step(body=(Section(body=(block,)),))
 
@@ -274,7 +274,7 @@ class _Pipeline:
             comments=(*self.stmt.comments, self.stmt.quote),
         )
         runs = self._surely(1)
-        return LoopStep(frame=Section(body=(frame,)), body=tuple(body), runs=runs, name=self.var)
+        return LoopStep(frame=Section(body=(frame,), span=self.stmt.span), body=tuple(body), runs=runs, name=self.var)
 
     def _wait(self, ahead: int) -> Step:
         self.ctx.need("copies_wait")
@@ -313,5 +313,6 @@ def staged_copy(ctx: Context, copy: Copy) -> ParallelLoop:
         body=loop.body,
         quote=copy.quote,
         comments=copy.comments,
+        span=copy.span,
         asynchronous=True,
     )

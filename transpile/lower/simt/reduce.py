@@ -68,12 +68,13 @@ class _Reduction:
         if not self.crossing.through:
             body = self._over_results(lambda: [*self._in_thread(), self._take(self._whole())])
             self._release(part)
-            section = Section(comments=comments, body=tuple(body))
+            section = Section(comments=comments, body=tuple(body), span=stmt.span)
             return [Step(body=(section,), quote=stmt.quote)]
         parts = self._parts_array()
         head = Section(
             comments=comments,
             body=tuple(self._over_results(lambda: [*self._in_thread(), self._write_part(parts)])),
+            span=stmt.span,
         )
         self._release(part)
         finish = self._over_results(lambda: self._read_parts(parts))
@@ -81,7 +82,7 @@ class _Reduction:
         read = Access(buffer=parts, write=False, owner=None)
         return [
             Step(body=(head,), accesses=(write,), quote=stmt.quote),
-            Step(body=(Section(body=tuple(finish), blank=False),), accesses=(read,), quote=stmt.quote),
+            Step(body=(Section(body=tuple(finish), blank=False, span=stmt.span),), accesses=(read,), quote=stmt.quote),
         ]
 
     def _release(self, part: str) -> None:

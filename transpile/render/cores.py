@@ -1,0 +1,271 @@
+"""The text of a kernel for cores and its manifest entry."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from tile2c.transpile.ir.expr import Const, Expr
+from tile2c.transpile.lower.cores.plan import (
+    CopyIn,
+    CopyOut,
+    CoresPlan,
+    Order,
+    ScalarParam,
+    Step,
+    TensorParam,
+    Tile,
+    bodies,
+)
+from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
+from tile2c.transpile.render.cores_steps import WIDTH, CoresPrinter, StepPrinter
+from tile2c.transpile.render.engine import fill
+from tile2c.transpile.render.header import DIGEST
+
+if TYPE_CHECKING:
+    from tile2c.transpile.stage import NormalKernel
+    from tile2c.transpile.targets.cores import CoresTarget
+
+
+def render(plan: CoresPlan, target: CoresTarget, kernel: NormalKernel) -> GeneratedKernel:
+    """Fills the templates with the plan; the digest line stays open."""
+    printer = CoresPrinter(target.dialect)
+    steps = StepPrinter(target.templates, printer, {tile.name: tile for tile in plan.tiles})
+    entry = _entry(plan, target, printer, steps)
+    helpers = [
+        fill(target.templates, f"helpers/{name}.j2") for name in _helpers((*plan.setup, *plan.body))
+    ]
+    if "infinity" in entry:
+        helpers = ["constexpr float infinity = __builtin_huge_valf();", *helpers]
+    text = fill(
+        target.templates,
+        "kernel.j2",
+        head={
+            "title": f"{plan.name}: {plan.summary}" if plan.summary else plan.name,
+            "lines": _head_lines(plan, target, kernel, printer),
+            "comments": plan.comments,
+        },
+        headers=target.dialect.headers[""],
+        constants=[_constant(constant, printer) for constant in plan.constants],
+        helpers=helpers,
+        entry=entry,
+    )
+    return GeneratedKernel(
+        name=plan.name,
+        target=target.name,
+        suffix=target.suffix,
+        text=text + "\n",
+        manifest=_manifest(plan, target, kernel, printer),
+    )
+
+
+def _head_lines(
+    plan: CoresPlan, target: CoresTarget, kernel: NormalKernel, printer: CoresPrinter
+) -> list[str]:
+    from tile2c import __version__
+
+    file = f"{plan.name}{target.suffix}"
+    source = PurePosixPath(kernel.source_file).name
+    sizes = ", ".join(plan.sizes)
+    lines = [
+        f"from     {source} by tile2c {__version__}",
+        f"target   {target.name} ({target.proven})",
+        f"again    tile2c {source} -o . --target {target.name}",
+        f"compile  {target.compile.format(file=file, stem=plan.name)}",
+        f"launch   {_launch_note(plan, target, printer)}",
+    ]
+    if sizes:
+        verb = "is" if len(plan.sizes) == 1 else "are"
+        lines.append(f"sizes    {sizes} {verb} free")
+    lines.append(f"memory   {plan.local_bytes} of {target.local_bytes} bytes of a core's UB")
+    lines.append(f"text     sha256 {DIGEST}  (edit freely: `tile2c --merge` keeps your changes)")
+    return lines
+
+
+def _launch_note(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) -> str:
+    blocks = printer(_unnamed(plan.blocks))
+    if plan.persistent:
+        return f"{target.cores} cores, or fewer: at most {blocks} have work"
+    return f"{blocks} cores"
+
+
+def _constant(constant: Const, printer: CoresPrinter) -> str:
+    bare = Const(dtype=constant.dtype, value=constant.value)
+    return f"constexpr {printer.type_name(constant.dtype)} {constant.name} = {printer(bare)};"
+
+
+def _helpers(steps: tuple[Step, ...]) -> list[str]:
+    """Those in use, in a fixed order."""
+    kinds: set[type[Step]] = set()
+
+    def visit(body: tuple[Step, ...]) -> None:
+        for step in body:
+            kinds.add(type(step))
+            for inner in bodies(step):
+                visit(inner)
+
+    visit(steps)
+    wanted = (("copy_in", CopyIn), ("copy_out", CopyOut), ("order", Order))
+    return [name for name, kind in wanted if kind in kinds]
+
+
+# ---- the kernel
+
+
+def _entry(
+    plan: CoresPlan, target: CoresTarget, printer: CoresPrinter, steps: StepPrinter
+) -> str:
+    looped = 8 if plan.persistent else 4
+    body = steps.block((*plan.block_locals, *plan.body), WIDTH - looped)
+    blocks = fill(
+        target.templates,
+        "blocks_in_turn.j2" if plan.persistent else "block_each.j2",
+        comments=_launch_comments(plan),
+        tile=plan.tile.name if plan.persistent or _reads_tile(plan) else "",
+        blocks=printer(plan.blocks),
+        body=body,
+    )
+    return fill(
+        target.templates,
+        "entry.j2",
+        name=plan.name,
+        params=_params(plan, printer),
+        tensors=[
+            {"name": param.name, "handle": param.handle, "type": printer.type_name(param.dtype)}
+            for param in plan.params
+            if isinstance(param, TensorParam) and param.used
+        ],
+        queued=[_queued(tile, printer) for tile in plan.tiles if tile.place != "work"],
+        kept=[_kept(tile, printer) for tile in plan.tiles if tile.place == "work"],
+        setup=steps.block(plan.setup, WIDTH - 4),
+        blocks=blocks,
+    )
+
+
+def _launch_comments(plan: CoresPlan) -> list[str]:
+    if not plan.persistent:
+        return list(plan.launch_comments)
+    return [*plan.launch_comments, "each core takes every GetBlockNum()-th block"]
+
+
+def _reads_tile(plan: CoresPlan) -> bool:
+    from tile2c.transpile.lower.cores.flags import variables_of
+
+    return any(var == plan.tile for var in variables_of((*plan.block_locals, *plan.body)))
+
+
+def _params(plan: CoresPlan, printer: CoresPrinter) -> list[dict[str, str]]:
+    last = len(plan.params) - 1
+    found = []
+    for place, param in enumerate(plan.params):
+        remark = ""
+        if isinstance(param, TensorParam):
+            shape = ", ".join(printer(extent) for extent in param.shape)
+            remark = f"  // {printer.type_name(param.dtype)} [{shape}]"
+            declaration = f"GM_ADDR {param.name}"
+        else:
+            declaration = f"{printer.type_name(param.dtype)} {param.name}"
+        end = ") {" if place == last else ","
+        found.append({"declaration": declaration, "end": end, "remark": remark})
+    return found
+
+
+def _queued(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
+    copies = ", double buffered" if tile.depth > 1 else ""
+    way = "filled by MTE2 for V" if tile.place == "in" else "filled by V for MTE3"
+    return {
+        "position": tile.position,
+        "queue": f"{tile.name}_queue",
+        "depth": tile.depth,
+        "bytes": tile.bytes,
+        "remark": f"{printer.type_name(tile.dtype)} {tile.shape}: {way}{copies}",
+    }
+
+
+def _kept(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
+    return {
+        "position": tile.position,
+        "buffer": f"{tile.name}_buffer",
+        "bytes": tile.bytes,
+        "name": tile.name,
+        "type": printer.type_name(tile.dtype),
+        "remark": tile.shape or tile.purpose,
+    }
+
+
+# ---- the manifest
+
+
+def _manifest(
+    plan: CoresPlan, target: CoresTarget, kernel: NormalKernel, printer: CoresPrinter
+) -> dict[str, JsonValue]:
+    blocks = printer(_unnamed(plan.blocks))
+    grid = f"min({blocks}, {target.cores})" if plan.persistent else blocks
+    launch: dict[str, JsonValue] = {
+        "group": 0,
+        "when": None,
+        "entry": plan.name,
+        "grid": [grid, "1", "1"],
+        "block": [1, 1, 1],
+        "shared_bytes": 0,
+        "cluster": None,
+        "args": [
+            {
+                "kind": "tensor" if isinstance(param, TensorParam) else param.kind,
+                "name": param.name,
+            }
+            for param in plan.params
+        ],
+    }
+    return {
+        "name": plan.name,
+        "target": target.name,
+        "entry": plan.name,
+        "source": {
+            "file": kernel.source_file,
+            "line": kernel.source_line,
+            "sha256": kernel.source_sha256,
+        },
+        "parameters": {name: _json(value) for name, value in kernel.parameters.items()},
+        "sizes": list(plan.sizes),
+        "args": [
+            _arg(param, printer)
+            for param in plan.params
+            if isinstance(param, TensorParam) or param.kind == "scalar"
+        ],
+        "launch": [launch],
+        "workspace": None,
+        "modules": [],
+    }
+
+
+def _arg(param: TensorParam | ScalarParam, printer: CoresPrinter) -> JsonValue:
+    if isinstance(param, ScalarParam):
+        return {"name": param.name, "kind": "scalar", "dtype": param.dtype.name}
+    return {
+        "name": param.name,
+        "kind": "tensor",
+        "dtype": param.dtype.name,
+        "shape": [_size(extent, printer) for extent in param.shape],
+        "role": param.role,
+    }
+
+
+def _size(extent: Expr, printer: CoresPrinter) -> JsonValue:
+    return int(extent.value) if isinstance(extent, Const) else printer(_unnamed(extent))
+
+
+def _json(value: object) -> JsonValue:
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)
+
+
+def _unnamed(expr: Expr) -> Expr:
+    """The expression with constants as numbers: outside the text their names mean nothing."""
+    from tile2c.transpile.lower.cores.rewrite import rewrite
+
+    def bare(part: Expr) -> Expr | None:
+        if isinstance(part, Const) and part.name:
+            return Const(dtype=part.dtype, value=part.value)
+        return None
+
+    return rewrite(expr, bare)

@@ -1,0 +1,191 @@
+"""Lays out the steps of a plan for cores: one template each, blocks re-indented by one filter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tile2c.transpile.ir.expr import Cast, Const, Expr
+from tile2c.transpile.lower.cores.plan import (
+    AnyStep,
+    Argument,
+    Assign,
+    Barrier,
+    Branch,
+    CopyIn,
+    CopyOut,
+    Leave,
+    Local,
+    Loop,
+    Order,
+    QueueStep,
+    ReadElement,
+    Step,
+    Strides,
+    Tile,
+    TileRef,
+    VectorCall,
+    WhileLoop,
+    Word,
+    WriteElement,
+)
+from tile2c.transpile.render.engine import fill
+from tile2c.transpile.render.expressions import CPrinter
+from tile2c.transpile.render.statements import wrap_call
+
+WIDTH = 100
+
+
+class CoresPrinter(CPrinter):
+    """Expressions of a plan for cores: half numbers need their type said."""
+
+    def number(self, expr: Expr) -> str:
+        """A scalar operand of a vector call, whose type has to be the tile's."""
+        if isinstance(expr, Const) and expr.dtype.bits != 32:
+            return f"{self.type_name(expr.dtype)}({self(Const(dtype=_plain(expr), value=expr.value))})"
+        if isinstance(expr, Cast) or not expr.dtype.is_integer or expr.dtype.bits == 32:
+            return self(expr)
+        return f"{self.type_name(expr.dtype)}({self(expr)})"
+
+
+def _plain(expr: Const):  # type: ignore[no-untyped-def]
+    from tile2c.transpile.ir.dtypes import FLOAT32, INT32
+
+    return FLOAT32 if expr.dtype.is_float else INT32
+
+
+class StepPrinter:
+    """Steps to text, at the width that is left at their depth."""
+
+    def __init__(
+        self, folders: tuple[str, ...], printer: CoresPrinter, tiles: dict[str, Tile]
+    ) -> None:
+        self.folders = folders
+        self.c = printer
+        self.tiles = tiles
+
+    def block(self, steps: Sequence[Step], columns: int) -> str:
+        """The steps one under the other; a statement of the author's starts a paragraph."""
+        lines: list[str] = []
+        for step in steps:
+            if step.comments and lines:
+                lines.append("")
+            lines += [f"// {comment}" for comment in step.comments]
+            lines.append(self._remarked(step, columns))
+        return "\n".join(lines)
+
+    def _remarked(self, step: Step, columns: int) -> str:
+        text = self._text(step, columns)
+        if "\n" not in text:
+            text = wrap_call(text, columns)
+        if not step.remark:
+            return text
+        first, _, rest = text.partition("\n")
+        marked = f"{first}  // {step.remark}"
+        if len(marked) > columns or (rest and not isinstance(step, Loop | Branch | WhileLoop)):
+            return f"// {step.remark}\n{text}"
+        return marked + (f"\n{rest}" if rest else "")
+
+    def _text(self, given: Step, columns: int) -> str:
+        step: AnyStep = given  # type: ignore[assignment]
+        if isinstance(step, VectorCall):
+            arguments = ", ".join(self._argument(part) for part in (step.dst, *step.arguments))
+            return self._fill("call.j2", function=step.function, arguments=arguments)
+        if isinstance(step, CopyIn):
+            return self._copy("copy_in.j2", step, step.dst)
+        if isinstance(step, CopyOut):
+            return self._copy("copy_out.j2", step, step.src)
+        if isinstance(step, QueueStep):
+            return self._queue(step)
+        if isinstance(step, Order):
+            return self._fill("order.j2", before=step.before, after=step.after)
+        if isinstance(step, Barrier):
+            return self._fill("barrier.j2", unit=step.unit)
+        if isinstance(step, ReadElement | WriteElement):
+            return self._element(step)
+        if isinstance(step, Local):
+            value = "" if step.value is None else f" = {self.c(step.value)}"
+            qualifier = "const " if step.const else ""
+            kind = self.c.type_name(step.dtype)
+            return self._fill(
+                "local.j2", qualifier=qualifier, type=kind, name=step.name, value=value
+            )
+        if isinstance(step, Assign):
+            return self._fill("assign.j2", name=step.name, value=self.c(step.value))
+        return self._control(step, columns)
+
+    def _control(self, step: Loop | WhileLoop | Branch | Leave, columns: int) -> str:
+        inner = columns - 4
+        if isinstance(step, Loop):
+            down = isinstance(step.step, Const) and int(step.step.value) < 0
+            return self._fill(
+                "loop.j2",
+                var=step.var.name,
+                start=self.c(step.start),
+                stop=self.c(step.stop),
+                test=">" if down else "<",
+                advance=_advance(step, self.c),
+                body=self.block(step.body, inner),
+            )
+        if isinstance(step, WhileLoop):
+            body = self.block(step.body, inner)
+            return self._fill("while.j2", condition=self.c(step.condition), body=body)
+        if isinstance(step, Branch):
+            return self._fill(
+                "branch.j2",
+                condition=self.c(step.condition),
+                then=self.block(step.then, inner),
+                orelse=self.block(step.orelse, inner),
+            )
+        return self._fill("leave.j2", kind=step.kind)
+
+    def _queue(self, step: QueueStep) -> str:
+        tile = self.tiles[step.tile]
+        kind = self.c.type_name(tile.dtype)
+        return self._fill(
+            f"{step.action}.j2",
+            tile=tile.name,
+            queue=f"{tile.name}_queue",
+            type=kind,
+            declared=f"LocalTensor<{kind}> " if step.declare else "",
+        )
+
+    def _copy(self, template: str, step: CopyIn | CopyOut, ref: TileRef) -> str:
+        shape = [self.c(step.rows), self.c(step.columns), self.c(step.pitch), str(step.tile_pitch)]
+        return self._fill(
+            template,
+            tile=self._argument(ref),
+            region=f"{step.tensor}[{self.c(step.offset)}]",
+            shape=", ".join(shape),
+        )
+
+    def _element(self, step: ReadElement | WriteElement) -> str:
+        ref = step.src if isinstance(step, ReadElement) else step.dst
+        index = "0" if ref.offset is None else self.c(ref.offset)
+        if isinstance(step, ReadElement):
+            kind = self.c.type_name(step.dtype)
+            return self._fill("read.j2", type=kind, name=step.name, tile=ref.tile, index=index)
+        return self._fill("write.j2", tile=ref.tile, index=index, value=self.c.number(step.value))
+
+    def _argument(self, part: Argument) -> str:
+        if isinstance(part, TileRef):
+            return part.tile if part.offset is None else f"{part.tile}[{self.c(part.offset)}]"
+        if isinstance(part, Word):
+            return part.text
+        if isinstance(part, Strides):
+            return "{" + ", ".join(map(str, part.values)) + "}"
+        return self.c.number(part)
+
+    def _fill(self, template: str, **fields: object) -> str:
+        return fill(self.folders, template, **fields)
+
+
+def _advance(step: Loop, c: Callable[[Expr], str]) -> str:
+    if isinstance(step.step, Const) and step.step.name is None:
+        number = int(step.step.value)
+        if number == 1:
+            return f"++{step.var.name}"
+        if number == -1:
+            return f"--{step.var.name}"
+        if number < 0:
+            return f"{step.var.name} -= {-number}"
+    return f"{step.var.name} += {c(step.step)}"
