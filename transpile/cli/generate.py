@@ -17,7 +17,7 @@ from tile2c.transpile.diagnostics import Diagnostics
 if TYPE_CHECKING:
     from tile2c.transpile.output.generated import GeneratedKernel
     from tile2c.transpile.output.scope import Policy, Scope
-    from tile2c.transpile.output.write import Written
+    from tile2c.transpile.output.write import Compile, Written
     from tile2c.transpile.pipeline import Form, Request
     from tile2c.transpile.stage.defines import Defines
 
@@ -231,7 +231,6 @@ def write(
     options: Options, request: Request, diagnostics: Diagnostics, reporter: Reporter
 ) -> Written | None:
     """Generates and writes; None if nothing was written, for the reasons in `diagnostics`."""
-    from tile2c.transpile.cli.modules import compiler
     from tile2c.transpile.output.write import write_folder
 
     kernels = _generated(request, diagnostics, reporter)
@@ -243,7 +242,7 @@ def write(
         _scope(options, request),
         _policy(options),
         diagnostics,
-        compiler(reporter) if options.compile_modules else None,
+        _compiler(options, reporter),
     )
 
 
@@ -283,7 +282,18 @@ def _unready(request: Request) -> frozenset[str]:
 
 
 def _policy(options: Options) -> Policy:
-    from tile2c.transpile.cli.modules import verify_merge
     from tile2c.transpile.output.scope import Policy
 
-    return Policy(merge=options.merge, force=options.force, verify=verify_merge)
+    if not options.merge:
+        return Policy(force=options.force)
+    from tile2c.transpile.cli.modules import verify_merge
+
+    return Policy(merge=True, verify=verify_merge)
+
+
+def _compiler(options: Options, reporter: Reporter) -> Compile | None:
+    if not options.compile_modules:
+        return None
+    from tile2c.transpile.cli.modules import compiler
+
+    return compiler(reporter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ VERBS = ("run",)
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status; 0, 1, 2 and 3 are those of the contract."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:  # a short process: looking for cycles costs more time than it frees memory
+        gc.set_threshold(200_000)
     try:
         status = _dispatch(arguments)
         sys.stdout.flush()

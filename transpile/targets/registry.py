@@ -5,10 +5,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from tile2c.transpile.targets.target import Target
 
 # Family -> module with `TARGETS: tuple[Target, ...]`; the first one is what the bare family means.
@@ -24,7 +25,7 @@ def _family(name: str) -> tuple[Target, ...]:
     if name in FAMILIES:
         module = import_module(f"tile2c.transpile.targets.{name}")
     else:
-        found = [entry for entry in entry_points(group="tile2c.targets") if entry.name == name]
+        found = [entry for entry in _plug_ins() if entry.name == name]
         if not found:
             return ()
         module = found[0].load()
@@ -33,7 +34,13 @@ def _family(name: str) -> tuple[Target, ...]:
 
 
 def _families() -> tuple[str, ...]:
-    return (*FAMILIES, *sorted(entry.name for entry in entry_points(group="tile2c.targets")))
+    return (*FAMILIES, *sorted(entry.name for entry in _plug_ins()))
+
+
+def _plug_ins() -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
+    return tuple(entry_points(group="tile2c.targets"))
 
 
 def all_targets() -> tuple[Target, ...]:
