@@ -316,21 +316,12 @@ def _branch(b: Builder, node: cst.If) -> If:
             with b.scopes.region("the `elif`"):
                 orelse = tuple(statement(b, node.orelse))
         elif node.orelse is not None:
+            b.comments.extend(own_line_comments(node.orelse.leading_lines))
             with b.scopes.region("the `else`"):
                 orelse = block(b, node.orelse.body)
-            orelse = _commented(orelse, own_line_comments(node.orelse.leading_lines))
     finally:
         b.divergent -= divergent
     return If(condition=test, then=then, orelse=orelse)
-
-
-def _commented(body: tuple[Stmt, ...], comments: tuple[str, ...]) -> tuple[Stmt, ...]:
-    """Comments above `else:` go to its first statement."""
-    if not body or not comments:
-        return body
-    first = body[0]
-    about = Notes(first.span, first.quote, (*comments, *first.comments), first.remark)
-    return (with_notes(first, about), *body[1:])
 
 
 def depends_on_thread(b: Builder, expr: Expr) -> bool:
