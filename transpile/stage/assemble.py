@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import libcst as cst
 from tile2c.transpile.stage.concrete import language_node, literal_node
 from tile2c.transpile.stage.kernel import Parameter, Traced
 from tile2c.transpile.stage.language import Language
-from tile2c.transpile.stage.linear import equal
 from tile2c.transpile.stage.origins import Origin
 from tile2c.transpile.stage.values import Cell, NotReady
 
@@ -19,11 +18,11 @@ _HEADER = "import tilelang.language as T\n"
 def assemble(ev: Language, traced: Traced, name: str) -> tuple[cst.Module, tuple[str, ...]]:
     """The module and its run-time sizes. Raises NotReady for a size that no argument tells."""
     function = _function(ev, traced, name)
-    used = set(_names_used(function))
+    used = ev.residual.write.written
     sizes = tuple(size for size in ev.declared_sizes if size in used)
     _require_found(ev, traced, sizes)
     constants = sorted(
-        (ev.constants[text] for text in used if text in ev.constants), key=lambda cell: cell.order
+        (cell for name_, cell in ev.constants.items() if name_ in used), key=lambda cell: cell.order
     )
     body: list[cst.BaseStatement] = [_import()]
     statements = [_size(ev, size) for size in sizes] + [_constant(cell) for cell in constants]
@@ -53,18 +52,6 @@ def _constant(cell: Cell) -> cst.SimpleStatementLine:
 
 def _assign(name: str, value: cst.BaseExpression) -> cst.SimpleStatementLine:
     return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], value)])
-
-
-def _names_used(root: cst.CSTNode) -> Iterable[str]:
-    """Every name in the text."""
-    seen: set[str] = set()
-    stack: list[cst.CSTNode] = [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, cst.Name):
-            seen.add(node.value)
-        stack.extend(node.children)
-    return seen
 
 
 def _require_found(ev: Language, traced: Traced, sizes: Sequence[str]) -> None:
@@ -135,6 +122,3 @@ def _new_line(comment: str | None, *, indented: bool) -> cst.ParenthesizedWhites
     return cst.ParenthesizedWhitespace(
         trailing, indent=True, last_line=cst.SimpleWhitespace("    " if indented else "")
     )
-
-
-__all__ = ["assemble", "equal"]

@@ -44,6 +44,7 @@ class ExpressionWriter:
 
     def __init__(self, origins: dict[cst.CSTNode, Origin]) -> None:
         self.origins = origins
+        self.written: set[str] = set()  # the sizes and constants that were used
 
     def node(self, expr: Expr, origin: Origin | None = None, least: int = 0) -> cst.BaseExpression:
         """The node of `expr`, in brackets when it binds less tightly than `least`."""
@@ -60,7 +61,10 @@ class ExpressionWriter:
         match expr.kind:
             case "literal":
                 return literal_node(expr.value)
-            case "constant" | "size" | "name":
+            case "constant" | "size":
+                self.written.add(expr.op)
+                return cst.Name(expr.op)
+            case "name":
                 return cst.Name(expr.op)
             case "language":
                 return language_node(expr.op)

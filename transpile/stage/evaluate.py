@@ -159,6 +159,12 @@ class Evaluator:
             "T2C401", f"{purpose} needs a number known at build time, not {shown}", node
         )
 
+    def need_decided(self, value: Value, node: ast.AST | None, why: str) -> None:
+        """Raises NotReady where a run-time size stands in the place of a build-time number."""
+        if isinstance(value, Expr) and value.sizes and not value.device:
+            name = min(value.sizes)
+            raise NotReady(name, f"{why} depends on {name}", self.span(node))
+
     def truth(self, value: Value, node: ast.AST, purpose: str = "this condition") -> bool | None:
         """A host condition; None where a survey does not know it."""
         if isinstance(value, Expr):
@@ -201,13 +207,13 @@ class Evaluator:
         value = self.known(value, node, "the kernel")
         span = self.span(node)
         match value:
-            case str():
-                return ex.literal(value, span)
             case DType():
                 return ex.language(value.name, span)
+            case str():
+                return ex.literal(value, span)
             case LanguageName():
                 return ex.language(value.path, span)
-            case Buffer(scope="var"):
+            case Buffer(scope="var" | "barrier"):
                 return value.expr(span)
             case tuple() | list():
                 elements = self._element_nodes(node, len(value))
@@ -347,8 +353,6 @@ class Evaluator:
         return "".join(pieces)
 
     def _format(self, value: Value, form: str, node: ast.AST) -> str:
-        if isinstance(value, DType):
-            return value.name
         if isinstance(value, str | int | float):
             if len(form) > 6:
                 raise self.fail("T2C114", "this format is too wide", node)
@@ -396,7 +400,7 @@ class Evaluator:
     def _host_operation(self, op: str, left: Value, right: Value, node: ast.AST) -> Value:
         if op in ("==", "!=") and (isinstance(left, DType) or isinstance(right, DType)):
             same = self.as_dtype(left) == self.as_dtype(right) is not None
-            return same if op == "==" else not same
+            return same == (op == "==")
         for value in (left, right):
             if isinstance(value, Buffer):
                 raise self.fail(
@@ -427,6 +431,8 @@ class Evaluator:
         right_node: ast.expr | None,
     ) -> Expr:
         if op == "**":
+            for value in (left, right):
+                self.need_decided(value, node, "`**` is computed when the kernel is built, and it")
             raise self.fail(
                 "T2C235",
                 "`**` is not defined on values of the kernel",
@@ -489,6 +495,7 @@ class Evaluator:
         if isinstance(left, Unknown) or isinstance(right, Unknown):
             return left if isinstance(left, Unknown) else right
         if isinstance(right, Expr | Buffer) or isinstance(left, Expr):
+            self.need_decided(left, node, "this test is decided when the kernel is built, and it")
             raise self.fail("T2C243", "`in` is not defined on values of the kernel", node)
         host_arithmetic.weigh(right)
         try:
@@ -552,6 +559,7 @@ class Evaluator:
         index = self.evaluate(node.slice)
         if isinstance(index, Unknown):
             return index
+        self.known(index, node.slice, "this subscript")
         owner = self.known(owner, node.value, "this subscript")
         if isinstance(index, Expr):
             index = self.whole_number(index, node.slice, "an index into a Python container")

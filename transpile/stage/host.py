@@ -55,6 +55,8 @@ class Host(Caller):
             except (InputError, Poisoned, NotReady):
                 if self.exact:
                     raise
+                if self.fuel < 0:
+                    return perhaps
                 self._forget(statement)
                 continue
             if flow is not None and flow[0] == "perhaps":
@@ -206,8 +208,8 @@ class Host(Caller):
         if self.exact:
             self.diagnostics.warning(
                 "T2C123",
-                f"{ex.text(test)} is not checked: {', '.join(sorted(test.sizes))} are known only "
-                "at run time",
+                f"{ex.text(test)} is not checked: {' and '.join(sorted(test.sizes))} "
+                f"{'is' if len(test.sizes) == 1 else 'are'} known only at run time",
                 self.span(node.test),
                 help=f"-D {min(test.sizes)}=VALUE checks it now",
             )
@@ -357,7 +359,8 @@ class Host(Caller):
 
     def _run_Import(self, node: ast.Import) -> Flow:
         for alias in node.names:
-            value = self._module(alias.name if alias.asname else alias.name.split(".")[0])
+            path = alias.name if alias.asname else alias.name.split(".")[0]
+            value = self._module(path, node)
             self.define(self.frame.scope, alias.asname or alias.name.split(".")[0], value)
         return None
 
@@ -365,13 +368,13 @@ class Host(Caller):
         path = "." * node.level + (node.module or "")
         for alias in node.names:
             if alias.name == "*":
-                self._import_all(path)
+                self._import_all(path, node)
                 continue
             submodule = path + alias.name if path.endswith(".") else f"{path}.{alias.name}"
             if self.importer is not None and submodule in self.frame.source.siblings:
                 value = self.importer(self, submodule)
             else:
-                module = self._module(path)
+                module = self._module(path, node)
                 if isinstance(module, LanguageName) and alias.name == "T":
                     self.diagnostics.warning(
                         "T2C208",
@@ -385,18 +388,18 @@ class Host(Caller):
             self.define(self.frame.scope, alias.asname or alias.name, value, nameable=True)
         return None
 
-    def _import_all(self, path: str) -> None:
-        module = self._module(path)
+    def _import_all(self, path: str, at: ast.AST) -> None:
+        module = self._module(path, at)
         if isinstance(module, Instance):
             for name, value in module.attributes.items():
                 self.define(self.frame.scope, name, value, nameable=True)
 
-    def _module(self, path: str) -> Value:
+    def _module(self, path: str, at: ast.AST) -> Value:
         """A module as a value: the language, its package, a sibling, or something not read."""
         if path == "tilelang" or path.startswith("tilelang."):
             value: Value = ToolName("")
             for part in path.split(".")[1:]:
-                value = self.attribute(value, part, ast.Pass())
+                value = self.attribute(value, part, at)
             return value
         if path in ("tvm.script.tir", "tvm.script"):
             return LanguageName("") if path.endswith("tir") else Foreign(path)

@@ -92,6 +92,8 @@ def _residual_builtin(ev: Evaluator, name: str, args: list[Value], node: ast.AST
         for expr in exprs[1:]:
             result = ex.call(name, (result, expr), ev.span(node))
         return result
+    for expr in exprs:
+        ev.need_decided(expr, node, f"{name}() runs when the kernel is built, and it")
     quoted = ", ".join(ex.text(expr) for expr in exprs)
     help = f"{_SUGGESTED[name]}({quoted})" if name in _SUGGESTED else ""
     if name in _CASTS:
@@ -269,7 +271,7 @@ def _zip(*columns: list[Value], strict: bool = False) -> list[tuple[Value, ...]]
 
 
 def _str(value: Value = "") -> Value:
-    return value.name if isinstance(value, DType) else str(value)
+    return str(value)
 
 
 def _pow(base: Value, exponent: Value) -> Value:
@@ -350,6 +352,9 @@ def call_library(
     """Calls `path` of a package that is not read: known functions work, the rest is Unknown."""
     head, _, last = path.rpartition(".")
     if path in LIBRARY:
+        for value in args:
+            ev.known(value, node, path) if not isinstance(value, Unknown) else None
+            ev.need_decided(value, node, f"{path}() runs when the kernel is built, and it")
         if residual_in(args):
             raise ev.fail(
                 "T2C241",
@@ -362,6 +367,10 @@ def call_library(
         if head == "itertools":
             args = [list(ev.iterate(value, node)) for value in args]
         return _run(ev, path, LIBRARY[path], args, kwargs, node)
+    if last == "DataType" and args and (found := ev.as_dtype(args[0])) is not None:
+        return DType(found)
+    if path.startswith("tvm.") and last == "const" and len(args) == 2:
+        return ev.call_language_values("cast", args, {}, node)  # type: ignore[attr-defined]
     if last in ("finfo", "iinfo") and args:
         return _number_info(ev, args[0], node)
     if path in ("functools.lru_cache", "functools.cache", "functools.wraps"):
@@ -373,7 +382,7 @@ def call_library(
     if path in ("os.environ.get", "os.getenv"):
         return args[1] if len(args) > 1 else None
     if path == "argparse.ArgumentParser":
-        return Instance(None, {"add_argument": HostFunction("add_argument", _no_parser)})
+        return _argument_parser()
     if last in ("randn", "rand", "zeros", "ones", "empty", "full", "randint", "normal", "uniform"):
         return _tensor(last, args, kwargs)
     if last in ("empty_like", "zeros_like", "ones_like", "randn_like", "full_like") and args:
@@ -385,8 +394,34 @@ def identity(name: str) -> HostFunction:
     return HostFunction(name, lambda ev, args, kwargs, node: args[0] if args else None)
 
 
-def _no_parser(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-    return None
+def _argument_parser() -> Instance:
+    """argparse's parser: the arguments have their defaults."""
+    found: dict[str, Value] = {}
+    names = ("parse_args", "parse_known_args", "add_argument", "add_argument_group")
+    parser = Instance(None, {})
+
+    def add(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        spelled = [value for value in args if isinstance(value, str)]
+        long = next((value for value in spelled if value.startswith("--")), None)
+        name = kwargs.get("dest") or (long or (spelled or [""])[0]).lstrip("-").replace("-", "_")
+        flag = {"store_true": False, "store_false": True}.get(str(kwargs.get("action")))
+        required = long is None or kwargs.get("required") is True
+        unknown = Unknown(f"the command's argument {name} has no default", ev.span(node))
+        found[str(name)] = kwargs.get("default", unknown if required and flag is None else flag)
+        return None
+
+    def parse(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        return Instance(None, dict(found))
+
+    def both(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        return (Instance(None, dict(found)), [])
+
+    def group(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        return parser
+
+    for name, run in zip(names, (parse, both, add, group), strict=True):
+        parser.attributes[name] = HostFunction(name, run)
+    return parser
 
 
 def _partial(fixed: list[Value], named: dict[str, Value]) -> Callable[..., Value]:

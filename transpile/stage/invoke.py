@@ -91,20 +91,17 @@ class Caller(Evaluator):
     def as_dtype(self, value: Value) -> str | None:
         """The element type that a value names: `T.float16`, "float16", torch.float16, float."""
         match value:
-            case DType():
-                return value.name
             case str():
                 return dtype_name(value)
             case HostFunction() if value.name in ("int", "float", "bool"):
                 return dtype_name(value.name)
-            case Foreign() if value.path.split(".")[0] in _FRAMEWORKS:
-                return dtype_name(value.path.rpartition(".")[2])
             case _:
                 return None
 
     def dtype(self, value: Value, node: ast.AST | None) -> str:
         """As `as_dtype`; an error for what names no type."""
         found = self.as_dtype(self.known(value, node, "an element type"))
+        self.need_decided(value, node, "an element type")
         if found is None:
             raise self.fail("T2C211", f"{describe(value)} is not an element type", node)
         return found
@@ -114,6 +111,7 @@ class Caller(Evaluator):
         value = self.known(value, node, "this loop")
         if isinstance(value, HostClass):
             value = [cell.value for cell in value.scope.cells.values()]
+        self.need_decided(value, node, "a loop at build time")
         if isinstance(value, Expr) or not hasattr(value, "__iter__"):
             shown = ex.text(value) if isinstance(value, Expr) else describe(value)
             raise self.fail("T2C215", f"{shown} cannot be iterated at build time", node)
@@ -139,6 +137,9 @@ class Caller(Evaluator):
                 return self._tool_name(owner, name)
             case Foreign():
                 path = f"{owner.path}.{name}"
+                root = owner.path.split(".")[0]
+                if root in _FRAMEWORKS and (known := dtype_name(name)) is not None:
+                    return DType(known)
                 return host_functions.LIBRARY_VALUES.get(path, Foreign(path))
             case Unknown():
                 return owner
@@ -231,6 +232,8 @@ class Caller(Evaluator):
         bits = 8 if owner.name == "bool" else int(digits or 0)
         if name in ("bits", "itemsize", "bytes"):
             return bits if name == "bits" else -(-bits // 8)
+        if name in host_functions.METHODS[str]:
+            return BoundMethod(owner, name)
         return Unknown(f"the attribute {name} of an element type is not evaluated", self.span(node))
 
     def _instance_attribute(

@@ -96,6 +96,10 @@ class Language(Tracer):
         keywords = {key: Argument(value, None) for key, value in kwargs.items()}
         return self._dispatch(Call(self, RENAMED.get(path, path), node, arguments, keywords))
 
+    def call_values(self, path: str, args: list[Argument], node: ast.AST) -> Value:
+        """A language call that another one stands for."""
+        return self._dispatch(Call(self, path, node, args, {}))
+
     def _dispatch(self, call: Call) -> Value:
         head = call.path.split(".")[0]
         if head in REFUSED:

@@ -12,10 +12,11 @@ from tile2c.transpile.stage.buffers import Buffer, Region
 from tile2c.transpile.stage.calls import Call
 from tile2c.transpile.stage.evaluate import is_variable
 from tile2c.transpile.stage.expressions import Expr
+from tile2c.transpile.stage.invoke import Argument
 from tile2c.transpile.stage.linear import number
 from tile2c.transpile.stage.operands import region_expr
 from tile2c.transpile.stage.trace_values import TensorType
-from tile2c.transpile.stage.values import DType, LanguageName, Unknown, Value
+from tile2c.transpile.stage.values import BoundMethod, DType, LanguageName, Unknown, Value
 from tile2c.transpile.stage.vocabulary import MATH, OPERATORS, UNARY_OPERATORS, VALUES
 
 _ON_NUMBERS: dict[str, Callable[..., Value]] = {
@@ -55,7 +56,8 @@ def _function(call: Call) -> Value:
 
 def _choice(call: Call) -> Value:
     test = call.args[0].value
-    if not isinstance(test, Expr) and not is_variable(test):
+    decided = not isinstance(test, Expr) or number(test) is not None
+    if decided and not is_variable(test):
         truth = call.ev.truth(test, call.args[0].node or call.node)
         chosen = call.args[1 if truth else 2]
         return call.expr(chosen) if not isinstance(chosen.value, Expr) else chosen.value
@@ -125,6 +127,11 @@ def _cast_call(call: Call) -> Value:
     return _cast(call, call.expr(first), dtype)
 
 
+def _dtype(call: Call) -> Value:
+    """`T.dtype("float16")`: the element type itself."""
+    return DType(call.ev.dtype(call.need(0, "dtype").value, call.node))
+
+
 def _limit(call: Call) -> Value:
     dtype = call.ev.dtype(call.need(0, "dtype").value, call.node)
     return ex.call(call.path, (ex.language(dtype),), _span(call), dtype=dtype)
@@ -171,6 +178,10 @@ def _tensor_type(call: Call) -> Value:
     if any(isinstance(argument.value, Unknown) for argument in call.args):
         return Unknown("its shape is unknown", _span(call))
     args = list(call.args)
+    if len(args) == 3 and isinstance(args[2].value, BoundMethod) and args[2].value.name == "data":
+        # T.Tensor(shape, dtype, buffer.data): the buffer under another shape
+        source = Argument(args[2].value.owner, None)
+        return call.ev.call_values("view", [source, args[0], args[1]], call.node)
     if len(args) > 2 + strided:  # T.Tensor[M, N, dtype]
         raise call.ev.fail(
             "T2C242",
@@ -229,6 +240,7 @@ HANDLERS: dict[str, Callable[[Call], Value]] = {
     **dict.fromkeys(("get_thread_binding", "get_block_binding"), _index),
     **dict.fromkeys(("get_thread_extent", "get_block_extent"), _index),
     **dict.fromkeys(("get_thread_bindings", "get_thread_extents", "get_block_bindings"), _indices),
+    "dtype": _dtype,
     **dict.fromkeys(("dynamic", "const"), _sizes),
     **dict.fromkeys(("Tensor", "Buffer", "StridedTensor"), _tensor_type),
     **dict.fromkeys(("SharedBuffer", "FragmentBuffer", "LocalBuffer"), _nothing),

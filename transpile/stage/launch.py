@@ -103,8 +103,6 @@ def _thread_binding(call: Call) -> Value:
 
 def trace_context(ev: Language, node: ast.With, context: Context) -> Flow:
     """A `with` statement of device code."""
-    if len(node.items) != 1:
-        raise ev.fail("T2C115", "one context for each `with`", node.items[1].context_expr)
     item = node.items[0]
     match context.kind:
         case "Kernel":
@@ -257,4 +255,3 @@ HANDLERS: dict[str, Callable[[Call], Value]] = {
     **dict.fromkeys(("If", "Then", "Else", "While"), _builder),
     "thread_binding": _thread_binding,
 }
-

@@ -192,7 +192,7 @@ def bind_parameters(
     for name in names:
         fixed = ev.defines.find(name, root.kernels)
         given = arguments.get(name, closure.defaults.get(name, MISSING))
-        if isinstance(given, Missing) and configs is not None:
+        if (isinstance(given, Missing) or given is None) and configs is not None:
             given = _first_config(ev, configs, name, bound)
         if isinstance(fixed, Dynamic):
             given = MISSING

@@ -21,7 +21,7 @@ from tile2c.transpile.stage.values import (
     Value,
 )
 
-SURVEY_FUEL = 150_000
+SURVEY_FUEL = 60_000
 
 
 @dataclass(frozen=True, slots=True)

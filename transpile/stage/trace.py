@@ -607,6 +607,9 @@ class Tracer(Inliner):
 
     def _trace_With(self, node: ast.With) -> Flow:
         item = node.items[0]
+        if len(node.items) > 1:  # `with a, b:` is `with a:` around `with b:`
+            inner = ast.copy_location(ast.With(node.items[1:], node.body), node)
+            node = ast.copy_location(ast.With([item], [inner]), node)
         value = self.evaluate(item.context_expr)
         if isinstance(value, Context):
             return self.trace_context(node, value)

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 Value: TypeAlias = Any
 
 
-@dataclass(frozen=True, slots=True)
-class DType:
-    """An element type by its canonical name."""
+class DType(str):
+    """An element type by its canonical name; a string, as programs compare and slice it."""
 
-    name: str
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
