@@ -36,6 +36,10 @@ void end_read(Fiber* f, unsigned char* at, uint32_t bytes, void* pc);
 void fence(Fiber* f);
 void synchronize(Fiber* f, const void* at);
 
+// One atomic operation (EmuAtomic, EmuType of include/emulate/codes.h); `old` gets what was there.
+void atomic(Fiber* f, int op, int type, void* at, void* old, const void* value, const void* compare,
+            void* pc);
+
 // The tensors of a launch, and the room that their shadow takes.
 void open_shadow(const EmuTensor* tensors, int count);
 void close_shadow();

@@ -39,6 +39,7 @@ _SPECIAL = {
     "WARP_SZ": "32u",
 }  # fmt: skip
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+U?|\d+U?)")
+_DECIMAL = re.compile(r"-?\d+\.\d*(?:[eE][-+]?\d+)?")
 _FLOAT = re.compile(r"0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})")
 
 
@@ -107,6 +108,8 @@ class _Translator:
             return f"emu::as<float>(0x{real.group(1)}u)"
         if real:
             return f"emu::as<double>((uint64_t)0x{real.group(2)}ull)"
+        if _DECIMAL.fullmatch(text):
+            return f"{text}f"
         if text == "_":
             return "emu::ptx::sink()"
         raise self.fail(f"asm operand {text} is not understood")

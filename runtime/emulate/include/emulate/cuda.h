@@ -9,3 +9,5 @@
 #include "warp_cuda.h"
 #include "atomics.h"
 #include "ptx.h"
+#include "ptx_scalar.h"
+#include "ptx_memory.h"

@@ -29,6 +29,20 @@ struct Pack {
     EMU_INLINE void store(const W* words) const {
         for (int i = 0; i < n; ++i) __builtin_memcpy(const_cast<void*>(at[i]), words + i, sizeof(W));
     }
+    // The same where registers may be wider than the elements.
+    template <class W>
+    EMU_INLINE void load_each(W* words) const {
+        static_assert(sizeof(W) <= sizeof(T), "a register too small for its element");
+        for (int i = 0; i < n; ++i) __builtin_memcpy(words + i, at[i], sizeof(W));
+    }
+    template <class W>
+    EMU_INLINE void store_each(const W* words) const {
+        static_assert(sizeof(W) <= sizeof(T), "a register too small for its element");
+        for (int i = 0; i < n; ++i) {
+            __builtin_memset(const_cast<void*>(at[i]), 0, sizeof(T));
+            __builtin_memcpy(const_cast<void*>(at[i]), words + i, sizeof(W));
+        }
+    }
 };
 template <class T, class... R>
 EMU_INLINE Pack<T, 1 + (int)sizeof...(R)> pack(const T& first, const R&... rest) {
