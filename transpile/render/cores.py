@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from tile2c.transpile.ir.expr import Const, Expr
+from tile2c.transpile.ir.expr import Binary, Const, Expr
 from tile2c.transpile.lower.cores.plan import (
     CopyIn,
     CopyOut,
@@ -96,17 +97,21 @@ def _constant(constant: Const, printer: CoresPrinter) -> str:
 
 def _helpers(steps: tuple[Step, ...]) -> list[str]:
     """Those in use, in a fixed order."""
-    kinds: set[type[Step]] = set()
+    found: set[str] = set()
 
     def visit(body: tuple[Step, ...]) -> None:
         for step in body:
-            kinds.add(type(step))
+            if isinstance(step, CopyIn | CopyOut):
+                word = "copy_in" if isinstance(step, CopyIn) else "copy_out"
+                found.add(f"{word}_row" if step.row else word)
+            elif isinstance(step, Order):
+                found.add("order")
             for inner in bodies(step):
                 visit(inner)
 
     visit(steps)
-    wanted = (("copy_in", CopyIn), ("copy_out", CopyOut), ("order", Order))
-    return [name for name, kind in wanted if kind in kinds]
+    names = ("copy_in", "copy_in_row", "copy_out", "copy_out_row", "order")
+    return [name for name in names if name in found]
 
 
 # ---- the kernel
@@ -189,7 +194,7 @@ def _kept(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
         "bytes": tile.bytes,
         "name": tile.name,
         "type": printer.type_name(tile.dtype),
-        "remark": tile.shape or tile.purpose,
+        "remark": f"{printer.type_name(tile.dtype)} {tile.shape}" if tile.shape else tile.purpose,
     }
 
 
@@ -266,6 +271,13 @@ def _unnamed(expr: Expr) -> Expr:
     def bare(part: Expr) -> Expr | None:
         if isinstance(part, Const) and part.name:
             return Const(dtype=part.dtype, value=part.value)
+        if isinstance(part, Binary) and part.op == "-":
+            a, b = _unnamed(part.a), _unnamed(part.b)
+            if isinstance(a, Binary) and a.op == "+" and isinstance(b, Const):
+                if isinstance(a.b, Const):  # x + 64 - 1
+                    rest = int(a.b.value) - int(b.value)
+                    return replace(a, b=Const(dtype=b.dtype, value=rest))
+            return replace(part, a=a, b=b)
         return None
 
     return rewrite(expr, bare)

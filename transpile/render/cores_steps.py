@@ -150,9 +150,12 @@ class StepPrinter:
         )
 
     def _copy(self, template: str, step: CopyIn | CopyOut, ref: TileRef) -> str:
-        shape = [self.c(step.rows), self.c(step.columns), self.c(step.pitch), str(step.tile_pitch)]
+        shape = [self.c(step.columns)]
+        if not step.row:
+            shape = [self.c(p) for p in (step.rows, step.columns, step.pitch, step.tile_pitch)]
         return self._fill(
             template,
+            row="_row" if step.row else "",
             tile=self._argument(ref),
             region=f"{step.tensor}[{self.c(step.offset)}]",
             shape=", ".join(shape),

@@ -40,6 +40,10 @@ class Shape:
     row_var: Var
     column_var: Var
 
+    def step(self, pitch: int) -> Expr:
+        """A pitch, under the author's name where it is the one of this shape."""
+        return self.width if pitch == self.pitch else const(pitch)
+
     def count(self, kind: Kind) -> Expr:
         """Elements of a value of this shape that lie one after the other."""
         if kind == "tile":
@@ -92,7 +96,7 @@ class Calls:
                 return value.number
             if row is None or value.kind != "tile":
                 return value.at
-            return moved(value.at, times(row, value.pitch))
+            return moved(value.at, times(row, self.shape.step(value.pitch)))
 
         count = self.shape.columns if row is not None else self.shape.count(dst.kind)
         call = VectorCall(
@@ -218,7 +222,8 @@ class Calls:
                 )
             )
         if columns % lanes:
-            self.emit(call(const(full * lanes), columns % lanes))
+            tail = call(const(full * lanes), columns % lanes)
+            self.emit(replace(tail, goes_on=full > 0))
 
     def _row_calls(
         self, function: str, dst: Value, values: list[Value], columns: int, lanes: int
@@ -230,7 +235,7 @@ class Calls:
         def place(value: Value, at: int) -> TileRef:
             ref = value.at
             if looped and value.kind == "tile":
-                ref = moved(ref, times(row, value.pitch))
+                ref = moved(ref, times(row, self.shape.step(value.pitch)))
             if looped and value.kind == "column":
                 return moved(ref, times(row, block))
             return moved(ref, const(at)) if value.kind in ("tile", "row") else ref
@@ -247,6 +252,7 @@ class Calls:
                     const(repeats),
                     Strides(values=(*inner, *outer)),
                 ),
+                goes_on=at > 0,
             )
             for at, mask, repeats in stretches(columns, lanes, self.tiles.target.max_repeats)
         )

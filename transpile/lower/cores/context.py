@@ -11,7 +11,7 @@ from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, const
 from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.extents import Clip, Edges, Key
-from tile2c.transpile.lower.cores.layouts import Layout
+from tile2c.transpile.lower.cores.layouts import Layout, times
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.plan import Local, Step
 from tile2c.transpile.lower.cores.scalars import Scalars
@@ -122,12 +122,22 @@ class Context:
 
     def edge_names(self, key: Key) -> tuple[str, ...]:
         kind, name, dim = key
+        if self.edges.root(key) in self.edges.outer:
+            return ("rows", f"{name}_rows")
         if kind == "loop":
             return ("count", f"{name}_count")
         layout = self.layouts[name]
         flat = len(layout.kept) <= 1
         word = "count" if flat else "columns" if dim == layout.kept[-1] else "rows"
         return (word, f"{name}_{word}")
+
+
+def size_of(layout: Layout) -> Expr:
+    """Elements of a tile, padding included."""
+    total: Expr = width_of(layout)
+    for dim in reversed(layout.kept[:-1]):
+        total = times(layout.buffer.shape[dim], total)
+    return total
 
 
 def width_of(layout: Layout) -> Expr:

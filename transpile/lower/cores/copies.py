@@ -11,7 +11,7 @@ from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32
 from tile2c.transpile.ir.expr import Compare, Const, Expr, Logical, Unary, Var, const
 from tile2c.transpile.ir.forms import Region
 from tile2c.transpile.lower.cores.calls import Calls, Shape, mode
-from tile2c.transpile.lower.cores.context import Context, width_of
+from tile2c.transpile.lower.cores.context import Context, size_of, width_of
 from tile2c.transpile.lower.cores.extents import clip_of, long_dims
 from tile2c.transpile.lower.cores.layouts import Layout, plus, times
 from tile2c.transpile.lower.cores.plan import (
@@ -127,7 +127,9 @@ def _copy_rows(
     )
     _check_rows(stmt, pairs, tile, spot, layout, context)
     pitch = _row_pitch(tensor, pairs[0][1], context) if len(pairs) == 2 else columns
-    tile_pitch = layout.weight(pairs[0][0]) if len(pairs) == 2 else layout.pitch
+    tile_pitch: Expr = const(layout.weight(pairs[0][0]) if len(pairs) == 2 else layout.pitch)
+    if len(layout.kept) == 2:
+        tile_pitch = width_of(layout)
     common = {
         "tensor": context.scalars.handles[tensor.buffer.name],
         "offset": offset,
@@ -135,6 +137,7 @@ def _copy_rows(
         "columns": columns,
         "pitch": pitch,
         "tile_pitch": tile_pitch,
+        "row": len(pairs) < 2,
     }
     guard = _joined(guards, context)
     if arrives:
@@ -169,7 +172,7 @@ def _prefill(layout: Layout, conditions: list[Expr], always: bool, context: Cont
     fill = VectorCall(
         function="Duplicate",
         dst=TileRef(tile=name),
-        arguments=(zero, const(layout.size)),
+        arguments=(zero, size_of(layout)),
         remark="what lies outside the tensor is 0",
         prefills=name if always else "",
     )

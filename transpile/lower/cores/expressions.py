@@ -199,8 +199,6 @@ class Vectors:
                 return False
             if isinstance(part, Load) and part.buffer.name in self.layouts:
                 return False
-            if isinstance(part, Call) and part.function != "abs":
-                raise self._none(part.function, part)
         return True
 
     def varies(self, expr: Expr) -> bool:

@@ -36,6 +36,7 @@ class _Class:
     fixed: bool = False
     loops: list[tuple[str, ...]] = field(default_factory=list)  # loops around each statement
     inner: bool = False  # not the outermost dimension of some tile
+    outer: bool = False  # rows of some tile
 
 
 @dataclass(slots=True)
@@ -44,6 +45,7 @@ class Edges:
 
     parents: dict[Key, Key] = field(default_factory=dict)
     free: set[Key] = field(default_factory=set)  # roots of what no statement mixes or takes apart
+    outer: set[Key] = field(default_factory=set)  # roots of what are rows of some tile
     live: dict[Key, Clip] = field(default_factory=dict)  # by root
 
     def of(self, key: Key) -> Clip | None:
@@ -99,6 +101,7 @@ class _Finder:
         kept.clips += gone.clips
         kept.fixed |= gone.fixed
         kept.inner |= gone.inner
+        kept.outer |= gone.outer
         kept.loops += gone.loops
         self.found.parents[second] = first
         del self.classes[second]
@@ -111,6 +114,7 @@ class _Finder:
         layout = self.layouts[name]
         if not layout.kept or dim != layout.kept[0]:
             self.get(key).inner = True  # cut short, its rows would have gaps
+        self.get(key).outer |= bool(layout.kept) and dim in layout.kept[:-1]
         self.get(key).loops.append(self.scope)
         return key
 
@@ -232,6 +236,8 @@ class _Finder:
         for root, found in self.classes.items():
             if not found.fixed:
                 self.found.free.add(root)
+            if found.outer:
+                self.found.outer.add(root)
             if found.fixed or found.inner or not found.clips:
                 continue
             first = found.clips[0]

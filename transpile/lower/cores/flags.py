@@ -90,7 +90,8 @@ class _Walker:
             return (), step, frozenset(i for i in state if (i[1], i[3]) != pair)
         added: list[Step] = []
         for use in _uses(step):
-            state = self.use(use, state, added)
+            if not (isinstance(step, VectorCall) and step.goes_on):
+                state = self.use(use, state, added)
         for use in _uses(step):
             state = state | _left(use)
         return tuple(added), step, state
@@ -98,13 +99,25 @@ class _Walker:
     def loop(
         self, step: Loop | WhileLoop, state: frozenset[Pending]
     ) -> tuple[tuple[Step, ...], Step, frozenset[Pending]]:
+        if isinstance(step, Loop) and step.independent:
+            return self.rounds_apart(step, state)
         while True:
             body, after = self.steps(step.body, state)
-            if isinstance(step, Loop) and step.independent:
-                return (), replace(step, body=body), state | after
             if after <= state:
                 return (), replace(step, body=body), state
             state = state | after
+
+    def rounds_apart(
+        self, step: Loop, state: frozenset[Pending]
+    ) -> tuple[tuple[Step, ...], Step, frozenset[Pending]]:
+        """An independent loop: what came before is settled once, in front of it."""
+        added: list[Step] = []
+        for inner in step.body:
+            if not (isinstance(inner, VectorCall) and inner.goes_on):
+                for use in _uses(inner):
+                    state = self.use(use, state, added)
+        body, after = self.steps(step.body, state)
+        return tuple(added), replace(step, body=body), state | after
 
     def use(self, use: _Use, state: frozenset[Pending], added: list[Step]) -> frozenset[Pending]:
         for before in _UNITS:
@@ -143,8 +156,8 @@ class _Walker:
         pair: tuple[Unit, Unit] = ("MTE2", "V") if place == "in" else ("V", "MTE3")
         if step.action == "free":
             pair = (pair[1], pair[0])
-        elif step.action == "allocate" and place == "out":
-            pair = ("V", "V")  # MTE3 has waited for V, and V now waits for MTE3
+        elif step.action == "allocate":  # what one unit did, the other has waited for and done
+            pair = ("V", "V") if place == "out" else ("MTE2", "MTE2")
         elif step.action != "dequeue":
             return state
         return frozenset(

@@ -79,6 +79,7 @@ class VectorCall(Step):
     dst: TileRef
     arguments: tuple[Argument, ...]
     prefills: str = ""  # the tile whose copy from global memory this prepares
+    goes_on: bool = False  # continues the call before it on other elements
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -96,7 +97,8 @@ class CopyIn(Step):
     rows: Expr
     columns: Expr
     pitch: Expr
-    tile_pitch: int
+    tile_pitch: Expr
+    row: bool = False  # a single row: the pitches do not matter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,8 @@ class CopyOut(Step):
     rows: Expr
     columns: Expr
     pitch: Expr
-    tile_pitch: int
+    tile_pitch: Expr
+    row: bool = False  # a single row: the pitches do not matter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -220,17 +220,24 @@ class _Reduction:
         row = shape.row_var
         one = shape.most_rows == 1
         self_dst = dst if one else moved(dst, row)
-        at = src.at if one else moved(src.at, times(row, src.pitch))
+        at = src.at if one else moved(src.at, times(row, shape.step(src.pitch)))
         call = VectorCall(
             function=f"Reduce{self.word}",
             dst=self_dst,
-            arguments=(at, work, const(shape.most_columns)),
+            arguments=(at, work, shape.columns),
         )
         if one:
             self.context.emit(call)
         else:
             self.context.emit(
-                Loop(var=row, start=const(0), stop=shape.rows, step=const(1), body=(call,))
+                Loop(
+                    var=row,
+                    start=const(0),
+                    stop=shape.rows,
+                    step=const(1),
+                    body=(call,),
+                    independent=self.word == "Sum",  # the others use the scratch tile
+                )
             )
 
     # ---- over the first dimension

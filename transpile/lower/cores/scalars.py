@@ -138,12 +138,16 @@ class Scalars:
             inner = Binary(dtype=FLOAT32, op=expr.op, a=_float(a), b=_float(b))
             return Cast(dtype=expr.dtype, a=inner)
         if expr.op == "ceildiv":
-            last = Binary(dtype=expr.dtype, op="-", a=b, b=const(1, dtype=expr.dtype))
-            if isinstance(b, Const):
-                last_value = int(b.value) - 1
-                named = b.name is not None
-                last = last if named else const(last_value, dtype=expr.dtype)  # type: ignore[assignment]
-            top = Binary(dtype=expr.dtype, op="+", a=a, b=last)
+            one = const(1, dtype=expr.dtype)
+            top = Binary(
+                dtype=expr.dtype,
+                op="-",
+                a=Binary(dtype=expr.dtype, op="+", a=a, b=b),
+                b=one,
+            )
+            if isinstance(b, Const) and b.name is None:
+                last = const(int(b.value) - 1, dtype=expr.dtype)
+                top = Binary(dtype=expr.dtype, op="+", a=a, b=last)
             return Binary(dtype=expr.dtype, op="truncdiv", a=top, b=b)
         if expr.op in ("//", "%"):
             return self._floor(expr, a, b, facts)

@@ -57,6 +57,8 @@ class _Staging:
 
     def tile(self, name: str, shape: tuple[Expr, ...], dtype: DType) -> Buffer:
         """A new tile under a free name."""
+        if name in self.taken:
+            name += "_out"
         while name in self.taken:
             name += "_tile"
         self.taken.add(name)

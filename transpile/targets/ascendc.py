@@ -1,0 +1,135 @@
+"""Huawei Ascend in Ascend C. Facts: the vendor's Ascend C documentation for CANN 8 and 9.
+
+Names are those of CANN 8.1: later releases rename some calls and still define the old names.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tile2c.transpile.targets.cores import Conversion, CoresTarget
+from tile2c.transpile.targets.target import Dialect
+
+_TYPES = {
+    "bool": "bool",
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "uint16": "uint16_t",
+    "int32": "int32_t",
+    "uint32": "uint32_t",
+    "int64": "int64_t",
+    "uint64": "uint64_t",
+    "float16": "half",
+    "bfloat16": "bfloat16_t",
+    "float32": "float",
+}
+
+_FLOATS = ("float16", "float32")
+_NUMBERS = ("float16", "float32", "int16", "int32")
+
+_ARITHMETIC = {
+    **dict.fromkeys(("Add", "Sub", "Mul", "Max", "Min"), _NUMBERS),
+    **dict.fromkeys(("Adds", "Muls", "Maxs", "Mins"), _NUMBERS),
+    **dict.fromkeys(("Div", "Exp", "Ln", "Abs", "Sqrt"), _FLOATS),
+    **dict.fromkeys(("Compare", "CompareScalar", "Select"), _FLOATS),
+    **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), _FLOATS),
+    "CreateVecIndex": _NUMBERS,
+    "Duplicate": (*_NUMBERS, "bfloat16", "uint16", "uint32"),
+    "Brcb": (*_NUMBERS, "bfloat16", "uint16", "uint32"),
+}
+
+# float32 to integer truncates, as an assignment does; what loses digits rounds half to even.
+_DIRECT = {
+    ("float16", "float32"): "CAST_NONE",
+    ("bfloat16", "float32"): "CAST_NONE",
+    ("int16", "float32"): "CAST_NONE",
+    ("int32", "float32"): "CAST_RINT",
+    ("int64", "float32"): "CAST_RINT",
+    ("float32", "float16"): "CAST_RINT",
+    ("float32", "bfloat16"): "CAST_RINT",
+    ("float32", "int16"): "CAST_TRUNC",
+    ("float32", "int32"): "CAST_TRUNC",
+    ("float32", "int64"): "CAST_TRUNC",
+    ("float16", "int8"): "CAST_TRUNC",
+    ("float16", "uint8"): "CAST_TRUNC",
+    ("float16", "int16"): "CAST_TRUNC",
+    ("float16", "int32"): "CAST_TRUNC",
+    ("bfloat16", "int32"): "CAST_TRUNC",
+    ("int8", "float16"): "CAST_NONE",
+    ("uint8", "float16"): "CAST_NONE",
+    ("int16", "float16"): "CAST_RINT",
+    ("int32", "int16"): "CAST_NONE",
+    ("int32", "int64"): "CAST_NONE",
+    ("int64", "int32"): "CAST_NONE",
+}
+_CHAINS = (
+    ("float16", "float32", "bfloat16"),
+    ("bfloat16", "float32", "float16"),
+    ("bfloat16", "float32", "int16"),
+    ("int8", "float16", "float32"),
+    ("uint8", "float16", "float32"),
+    ("int8", "float16", "int16"),
+    ("uint8", "float16", "int16"),
+    ("int8", "float16", "int32"),
+    ("uint8", "float16", "int32"),
+    ("int16", "float32", "int32"),
+    ("int16", "float32", "bfloat16"),
+    ("int32", "float32", "bfloat16"),
+    ("int32", "float32", "float16"),
+)
+
+
+def _conversions() -> dict[tuple[str, str], Conversion]:
+    table = {pair: Conversion(modes=(mode,)) for pair, mode in _DIRECT.items()}
+    for chain in _CHAINS:
+        steps = tuple(_DIRECT[pair] for pair in pairwise(chain))
+        table[chain[0], chain[-1]] = Conversion(through=chain[1:-1], modes=steps)
+    return table
+
+
+_RESERVED = frozenset(
+    """
+    alignas alignof asm auto bool break case catch char class const constexpr continue default
+    delete do double else enum explicit export extern false float for friend goto if inline int long
+    mutable namespace new operator private protected public register return short signed sizeof
+    static struct switch template this throw true try typedef typename union unsigned using virtual
+    void volatile
+    while half bfloat16_t pipe tile tiles order copy_in copy_out AscendC GM_ADDR TPipe TQue TBuf
+    LocalTensor GlobalTensor TPosition HardEvent RoundMode Add Sub Mul Div Max Min Adds Muls Maxs
+    Mins Exp Ln Abs Sqrt Cast Compare Select Duplicate Brcb DataCopy DataCopyPad block_idx
+    """.split()
+)
+
+ASCEND910B = CoresTarget(
+    family="ascendc",
+    arch="ascend910b",
+    planner="cores",
+    suffix=".ascendc.cpp",
+    templates=("ascendc",),
+    dialect=Dialect(
+        types=_TYPES,
+        headers={"": ("kernel_operator.h",)},
+        functions={},
+        reserved=_RESERVED,
+    ),
+    compile="bisheng -x asc --npu-arch=dav-2201 -O2 -std=c++17 -fPIC -shared {file} -o {stem}.so",
+    module_suffix=".so",
+    proven="never run on silicon",
+    summary="Huawei Ascend 910B, vector kernels on its AI vector cores",
+    cores=40,
+    local_bytes=196352,
+    select_bytes=8192,
+    block_bytes=32,
+    repeat_bytes=256,
+    max_repeats=255,
+    max_stride=255,
+    max_copy_rows=4095,
+    max_queue_buffers=6,
+    max_buffers=64,
+    arithmetic=_ARITHMETIC,
+    conversions=_conversions(),
+    widen={"bfloat16": "float32"},
+)
+
+TARGETS = (ASCEND910B,)

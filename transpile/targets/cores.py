@@ -1,0 +1,42 @@
+"""What the planner for machines without threads asks of a target: memories and whole-tile calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tile2c.transpile.targets.target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """How one element type becomes another: a rounding mode for each step."""
+
+    through: tuple[str, ...] = ()  # element types on the way, when there is no direct call
+    modes: tuple[str, ...]  # one a step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoresTarget(Target):
+    """Limits and calls of one chip whose cores run one instruction stream over whole tiles.
+
+    Vector calls work on repeats of `repeat_bytes`, addressed in blocks of `block_bytes`.
+    """
+
+    cores: int  # vector cores that a launch fills; more blocks than that take turns
+    local_bytes: int  # on-chip memory of a vector core that a kernel may use
+    select_bytes: int  # of it, what a vector select keeps for itself
+    block_bytes: int  # alignment of tiles and unit of strides
+    repeat_bytes: int  # what one repeat of a vector call covers
+    max_repeats: int  # repeats of one call
+    max_stride: int  # blocks between two repeats
+    max_copy_rows: int  # rows of one strided copy from or to global memory
+    max_queue_buffers: int  # buffers of all queues of one position: each holds event ids
+    max_buffers: int  # buffers of a kernel
+    arithmetic: Mapping[str, tuple[str, ...]]  # vector call -> element types it takes
+    conversions: Mapping[tuple[str, str], Conversion]
+    widen: Mapping[str, str]  # element type without arithmetic -> the one it is computed in
+
+    def can(self, call: str, dtype: str) -> bool:
+        """Whether the vector unit has `call` for elements of `dtype`."""
+        return dtype in self.arithmetic.get(call, ())
