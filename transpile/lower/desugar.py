@@ -61,10 +61,8 @@ def stages(copy: Copy) -> bool:
 def copy_loop(copy: Copy, taken: frozenset[str]) -> Parallel:
     """dst[...] = src[...] for every element; the sides are matched over extents other than 1."""
     names = [name for name in _NAMES if name not in taken]
-    shape = [e for e in copy.dst.shape if b.known(e) != 1] or [const(1)]
-    other = [e for e in copy.src.shape if b.known(e) != 1] or [const(1)]
-    extents = shape if copy.dst.buffer.scope != "global" else other
-    # A tile of one row still is a row: keep the on-chip side's leading 1 so that its shape is seen.
+    side = copy.dst if copy.dst.buffer.scope != "global" else copy.src
+    extents = [side.ranges[k].extent for k in _moving(side)] or [const(1)]
     loop_vars = [Var(dtype=INT32, name=names[k], kind="loop") for k in range(len(extents))]
     src = _index(copy.src, loop_vars)
     value: Expr = Load(dtype=copy.src.buffer.dtype, buffer=copy.src.buffer, index=src, span=copy.span)
@@ -79,7 +77,7 @@ def copy_loop(copy: Copy, taken: frozenset[str]) -> Parallel:
 def fill_loop(fill: Fill, taken: frozenset[str]) -> Parallel:
     """dst[...] = value for every element."""
     names = [name for name in _NAMES if name not in taken]
-    extents = [e for e in fill.dst.shape if b.known(e) != 1] or [const(1)]
+    extents = [fill.dst.ranges[k].extent for k in _moving(fill.dst)] or [const(1)]
     loop_vars = [Var(dtype=INT32, name=names[k], kind="loop") for k in range(len(extents))]
     store = Store(
         buffer=fill.dst.buffer, index=_index(fill.dst, loop_vars), value=fill.value, span=fill.span
@@ -99,13 +97,16 @@ def _loop(stmt: Stmt, loop_vars: list[Var], extents: Sequence[Expr], store: Stor
     )
 
 
+def _moving(region: Region) -> list[int]:
+    """Dimensions that a loop runs over: those with more than one element, else the last."""
+    ranges = [k for k, part in enumerate(region.ranges) if not part.point]
+    return [k for k in ranges if b.known(region.ranges[k].extent) != 1] or ranges[-1:]
+
+
 def _index(region: Region, loop_vars: list[Var]) -> tuple[Expr, ...]:
-    """Start plus loop variable in every dimension that has more than one element."""
-    variables = iter(loop_vars)
-    index: list[Expr] = []
-    for part in region.ranges:
-        if part.point or b.known(part.extent) == 1:
-            index.append(part.start)
-        else:
-            index.append(b.add(part.start, next(variables)))
-    return tuple(index)
+    """Start plus loop variable in every dimension that a loop runs over."""
+    moving = dict(zip(_moving(region), loop_vars, strict=False))
+    return tuple(
+        b.add(part.start, moving[k]) if k in moving else part.start
+        for k, part in enumerate(region.ranges)
+    )

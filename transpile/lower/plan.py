@@ -157,6 +157,13 @@ class Lambda(CStmt):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scope(CStmt):
+    """`{ body }`: names that end here."""
+
+    body: tuple[CStmt, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Section(CStmt):
     """Statements that belong together, under one comment; lays out as they are."""
 

@@ -45,7 +45,7 @@ def render(
         head={
             "title": f"{plan.name}: {plan.summary}" if plan.summary else plan.name,
             "lines": head_lines(plan, target, stem),
-            "comments": plan.comments,
+            "comments": [line for line in plan.comments if line.strip() != plan.summary],
         },
         headers=plan.headers,
         constants=[_constant(constant, printer) for constant in plan.constants],

@@ -17,6 +17,7 @@ from tile2c.transpile.lower.plan import (
     Local,
     Loop,
     Repeat,
+    Scope,
     Section,
     Sync,
 )
@@ -84,6 +85,8 @@ class StatementPrinter:
         if isinstance(statement, Lambda):
             body = self.block(statement.body, columns - 4)
             return self._fill("lambda.j2", name=statement.name, params=statement.params, body=body)
+        if isinstance(statement, Scope):
+            return self._fill("scope.j2", body=self.block(statement.body, columns - 4))
         if isinstance(statement, Repeat):
             body = self.block(statement.body, columns - 4)
             return self._fill("repeat.j2", condition=self.c(statement.condition), body=body)

@@ -216,7 +216,8 @@ class _Reduction:
 
     def _row_by_row(self, dst: TileRef, src: Value, dtype: DType, repeat: int) -> None:
         shape = self.calls.shape
-        work = self.borrow("row", dtype, -(-shape.most_columns // repeat))
+        pairs = 2 * -(-shape.most_columns // repeat)  # a value and its place from each repeat
+        work = self.borrow("row", dtype, pairs)
         row = shape.row_var
         one = shape.most_rows == 1
         self_dst = dst if one else moved(dst, row)

@@ -105,9 +105,11 @@ class BlockLowering:
         self, stmt: For | Pipelined, var: Var, start: Expr, stop: Expr, step: int, unroll: bool
     ) -> Node:
         ctx, place = self.ctx, Place(values={})
-        name = ctx.namer.author(var.name)
+        name = ctx.namer.author(var.author or var.name)
         facts = ctx.facts
         ctx.facts = facts.with_range(var, start, stop)
+        if name != var.name:
+            ctx.values[var.name] = b.local(name, var.dtype)
         body = self.body(stmt.body)
         ctx.facts = facts
         ctx.namer.release(name)

@@ -27,6 +27,7 @@ from tile2c.transpile.lower.plan import (
     Escape,
     Local,
     Loop,
+    Scope,
     Section,
 )
 from tile2c.transpile.lower.simt.access import (
@@ -76,7 +77,7 @@ def lower_parallel(ctx: Context, loop: ParallelLoop) -> Step:
     facts = ctx.facts
     for var, extent in zip(loop.loop_vars, loop.extents, strict=True):
         ctx.facts = ctx.facts.with_range(var, const(0), extent)
-    held = [ctx.namer.author(var.name) for var in loop.loop_vars]
+    held = [ctx.namer.author(var.author or var.name) for var in loop.loop_vars]
     iteration = _iteration(ctx, loop, held)
     body = _Body(ctx, loop, iteration).statements()
     for name in held:
@@ -640,6 +641,8 @@ def _wrap(iteration: Iteration, body: tuple[CStmt, ...]) -> tuple[CStmt, ...]:
     for frame in reversed(iteration.frames):
         assert isinstance(frame, Loop)
         body = (_with(frame, body=body),)
+    if not iteration.frames and any(isinstance(stmt, Local) for stmt in body):
+        return (Scope(body=body),)  # no loop ends the life of these names
     return body
 
 

@@ -147,8 +147,10 @@ class _Pipeline:
         self, ctx: Context, stmt: Pipelined, staging: Staging, lower_body: LowerBody
     ) -> None:
         self.ctx, self.stmt, self.staging, self.lower_body = ctx, stmt, staging, lower_body
-        self.var = ctx.namer.author(stmt.var.name)
+        self.var = ctx.namer.author(stmt.var.author or stmt.var.name)
         self.round = b.local(self.var)
+        if self.var != stmt.var.name:
+            ctx.values[stmt.var.name] = self.round
         self.depth = self._depth_expr()
         self.tiles = [copy.dst.buffer.name for copy in staging.loads]
 

@@ -66,7 +66,7 @@ class _Reduction:
         self.part: Expr = b.local(part, self.dtype)
         comments = (*stmt.comments, stmt.quote)
         if not self.crossing.through:
-            body = self._over_results(lambda: [*self._in_thread(), self._take(self._whole())])
+            body = self._over_results(lambda: [*self._in_thread(), *self._take(self._whole())])
             self._release(part)
             section = Section(comments=comments, body=tuple(body), span=stmt.span)
             return [Step(body=(section,), quote=stmt.quote)]
@@ -172,7 +172,7 @@ class _Reduction:
         update: CStmt = _combine(self.stmt, self.part, element)
         if self.src.padded(self.dim):
             place = coordinate(self.ctx, self.src, self.dim, digits)
-            inside = b.less(place, const(self.src.shape[self.dim]))
+            inside = b.less(place, self.stmt.src.shape[self.dim])
             update = Branch(condition=inside, then=(update,), remark="the layout is padded")
         inner: tuple[CStmt, ...] = (update,)
         for name, extent in reversed(frames):
@@ -192,11 +192,11 @@ class _Reduction:
             value = CCall(dtype=self.dtype, function=self._lanes_helper(digit), args=(value,))
         return value
 
-    def _take(self, value: Expr) -> CStmt:
+    def _take(self, value: Expr) -> list[CStmt]:
         """dst = value, or its old value takes part once."""
-        if self.stmt.clear:
-            return Assign(target=self._result(), value=value)
-        return _combine(self.stmt, self._result(), value)
+        if not self.stmt.clear:
+            return [_combine(self.stmt, self._result(), value)]
+        return [Assign(target=self._result(), value=value)] if value != self._result() else []
 
     def _lanes_helper(self, digit: Digit) -> str:
         """`warp_max`: over lanes that differ in this digit."""
@@ -218,6 +218,7 @@ class _Reduction:
         mask = self.ctx.target.shuffle_mask
         if mask is not None and self.ctx.threads < 32:
             mask = hex((1 << self.ctx.threads) - 1) + "u"
+        carrier = self.ctx.target.shuffle_as.get(self.dtype.name)
         self.ctx.need(
             "lanes_reduce",
             **fields,
@@ -229,6 +230,7 @@ class _Reduction:
             combined=combined,
             shuffle=self.ctx.target.shuffle,
             mask=mask or "",
+            value=f"{carrier}(x)" if carrier else "x",
         )
         return name
 

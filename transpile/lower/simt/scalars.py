@@ -134,7 +134,7 @@ def _loop(ctx: Context, stmt: For, place: Place) -> CStmt:
     """A serial loop of one thread."""
     if stmt.step <= 0:
         raise failure("T2C502", "loops that count down are not lowered yet", stmt.span)
-    name = ctx.namer.author(stmt.var.name)
+    name = ctx.namer.author(stmt.var.author or stmt.var.name)
     facts = ctx.facts
     ctx.facts = facts.with_range(stmt.var, stmt.start, stmt.stop)
     inner = Place(
