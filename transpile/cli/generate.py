@@ -115,7 +115,7 @@ def request_of(options: Options) -> Request:
     from tile2c.transpile.pipeline import Request
 
     return Request(
-        inputs=tuple(Path(name) for name in options.inputs),
+        inputs=tuple({os.path.realpath(name): Path(name) for name in options.inputs}.values()),
         targets=target_names(options.targets),
         defines=parsed_defines(options.defines),
         kernels=options.kernels,

@@ -25,7 +25,12 @@ def given_sizes(text: str | None, record: KernelRecord) -> dict[str, int]:
             continue
         if not value.strip().isdecimal():
             raise UsageProblem("T2C001", f"--sizes {part}: not of the form NAME=NUMBER")
+        if name not in record.sizes and record.parameters.get(name) == int(value):
+            continue
         if name not in record.sizes:
+            fixed = record.parameters.get(name)
+            if fixed is not None:
+                raise UsageProblem("T2C001", f"--sizes: {name} is fixed to {fixed}")
             known = ", ".join(record.sizes)
             hint = suggestion(name, record.sizes) or (
                 f"the sizes of {record.name} are {known}" if known else "all its sizes are fixed"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.output import decide, header, holders, layout
-from tile2c.transpile.output.entries import entry_for
+from tile2c.transpile.output.entries import entry_for, modules_of
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
 from tile2c.transpile.output.manifest import Entry, Manifest, read_manifest
 from tile2c.transpile.output.scope import Scope
@@ -56,6 +56,11 @@ def _check_kernel(
     for path, text in ((file, found.text), (layout.base_file(file), found.base)):
         if text is None:
             diagnostics.error("T2C608", f"{path} is missing", None, help=REGENERATE)
+    for module in modules_of(held) if held is not None else ():
+        path = str(module.get("file")) if isinstance(module, dict) else ""
+        if not (folder / path).is_file():
+            help = "run the same command with --compile"
+            diagnostics.error("T2C608", f"{path} is missing", None, help=help)
     if found.text is None or found.base is None:
         return
     if header.has_conflict_marks(found.text):

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 
@@ -20,6 +20,23 @@ def _memory(folder: Path) -> Path:
 
     name = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:32]
     return user_cache_path("tile2c", appauthor=False) / "sources" / f"{name}.json"
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Lets one run at a time change a folder, so that runs side by side keep each other's entries.
+
+    Without a cache to hold the lock, or on a system without `flock`, runs are not held apart.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            path = _memory(folder).with_suffix(".lock")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stream = held.enter_context(path.open("w"))
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
 
 
 def recall(folder: Path) -> dict[str, str]:

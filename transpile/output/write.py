@@ -17,7 +17,7 @@ from tile2c.transpile.output.manifest import (
     format_manifest,
     read_manifest,
 )
-from tile2c.transpile.output.places import remember
+from tile2c.transpile.output.places import alone, remember
 from tile2c.transpile.output.scope import Policy, Scope
 
 
@@ -64,6 +64,18 @@ def write_folder(
 
     Conflicts of a merge are errors too, but are written: see `Diagnostics.failed` afterwards.
     """
+    with alone(folder):
+        return _write_folder(folder, kernels, scope, policy, diagnostics, compile_module)
+
+
+def _write_folder(
+    folder: Path,
+    kernels: Sequence[GeneratedKernel],
+    scope: Scope,
+    policy: Policy,
+    diagnostics: Diagnostics,
+    compile_module: Compile | None,
+) -> Written | None:
     manifest = read_manifest(folder) or Manifest(scope.tile2c)
     files = holders.placed(kernels, scope, diagnostics)
     plan = _Plan(Changes(), [], [])

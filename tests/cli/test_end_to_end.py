@@ -1,0 +1,123 @@
+"""The whole way on a sample: text, check, build, run, with real kernels."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tile2c
+from tile2c.transpile.cli.main import main
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of samples/add.py in the current folder."""
+    shutil.copy(SAMPLES / "add.py", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TILE2C_BACKEND", raising=False)
+    return tmp_path / "add.py"
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_write_check_run(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["add.py", "-o", "out"]) == 0
+    assert main(["add.py", "-o", "out", "--check", "--pristine"]) == 0
+    command = ["run", "out", "--backend", "emulate", "--check", "races,memory"]
+    assert main([*command, "--against", "interpreter"]) == 0
+    assert "C[1360] float32: equal within the tolerance" in capsys.readouterr().out
+    assert main([*command, "--against", f"{SAMPLES / 'references.py'}:add"]) == 0
+    edited = Path("out/add.cu")
+    edited.write_text(edited.read_text().replace("A_part[v] + B_part[v]", "A_part[v] - B_part[v]"))
+    assert main([*command, "--against", "interpreter"]) == 1
+    assert "elements differ" in capsys.readouterr().out
+
+
+def test_the_same_bytes_everywhere(source: Path, tmp_path: Path) -> None:
+    folders = [tmp_path / "a", tmp_path / "deeper" / "b"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        shutil.copy(source, folder)
+        assert main([str(folder / "add.py"), "-o", str(folder / "out")]) == 0
+    assert main(["add.py", "-o", "out"]) == 0
+    first = tree(tmp_path / "out")
+    assert all(tree(folder / "out") == first for folder in folders)
+    assert str(tmp_path).encode() not in b"".join(first.values())
+
+
+def test_a_moved_kernel_changes_no_byte_of_its_file(source: Path) -> None:
+    main(["add.py", "-o", "out"])
+    before = tree(Path("out"))
+    text = source.read_text()
+    first, rest = text.split("\n", 1)
+    source.write_text(f"{first}\n\nunused = 1\n{rest}")
+    assert main(["add.py", "-o", "out", "--check"]) == 0
+    assert main(["add.py", "-o", "out"]) == 0
+    after = tree(Path("out"))
+    changed = {file for file in after if after[file] != before[file]}
+    assert changed <= {"tile2c.json", ".tile2c/map/add.cu.json"}
+
+
+def test_build_gives_kernels(source: Path) -> None:
+    kernels = tile2c.build("add.py", "out", defines={"block_N": 512}, backend="emulate")
+    a = np.arange(700, dtype=np.float32)
+    np.testing.assert_array_equal(kernels["add"](a, a), 2 * a)
+    entry = json.loads(Path("out/tile2c.json").read_text())["kernels"][0]
+    assert entry["parameters"]["block_N"] == 512 and entry["defines"] == ["block_N=512"]
+    assert tile2c.load("out", backend="emulate")["add"].name == "add"
+
+
+def test_build_raises_what_the_command_prints(source: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"did you mean add\.py\?"):
+        tile2c.build("ad.py", "out")
+    with pytest.raises(ValueError, match="did you mean block_N"):
+        tile2c.build("add.py", "out", defines={"blok_N": 1})
+    source.write_text("def broken(:\n")
+    with pytest.raises(tile2c.TranspileError) as error:  # type: ignore[attr-defined]
+        tile2c.build("add.py", "out")
+    assert str(error.value).startswith("add.py:1:")
+    assert not Path("out").exists()
+
+
+def test_build_without_a_device_still_writes(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tile2c.runtime.backends import choose
+
+    def absent() -> None:
+        raise tile2c.BackendUnavailable("no NVIDIA driver")
+
+    monkeypatch.setitem(choose.DEVICES, "cuda", absent)
+    kernels = tile2c.build("add.py", "out")
+    a = np.ones(3, np.float32)
+    with pytest.raises(tile2c.BackendUnavailable, match="no NVIDIA driver"):
+        kernels["add"](a, a)
+    with pytest.raises(tile2c.BackendUnavailable):
+        tile2c.load("out")
+
+
+def test_runs_side_by_side_keep_each_others_entries(source: Path) -> None:
+    for name in ("one", "two", "three"):
+        text = source.read_text().replace("def add(", f"def {name}(")
+        Path(f"{name}.py").write_text(text)
+    command = [sys.executable, "-m", "tile2c"]
+    running = [
+        subprocess.Popen([*command, f"{name}.py", "-o", "out"], stderr=subprocess.PIPE)
+        for name in ("one", "two", "three")
+    ]
+    for process in running:
+        _, error = process.communicate(timeout=60)
+        assert process.returncode == 0, error
+    entries = json.loads(Path("out/tile2c.json").read_text())["kernels"]
+    assert [entry["name"] for entry in entries] == ["one", "three", "two"]
