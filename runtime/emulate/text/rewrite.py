@@ -9,6 +9,7 @@ from tile2c.runtime.emulate.text.asm import TextError, parse_statement
 from tile2c.runtime.emulate.text.shared_arrays import place
 from tile2c.runtime.emulate.text.tokens import Token, join, matching, tokenize
 from tile2c.runtime.emulate.text.translate import translate
+from tile2c.runtime.emulate.text.vectors import rewrite_vectors
 
 _INCLUDE = re.compile(r'^([ \t]*)#([ \t]*)include([ \t]*[<"][^>"\n]+[>"])', re.MULTILINE)
 _KEPT = re.compile(r'^#pragma tile2c_include([ \t]*[<"][^>"\n]+[>"])', re.MULTILINE)
@@ -125,7 +126,7 @@ def rewrite(text: str, arch: str) -> str:
     arch  the target, as `sm_80`: instructions that it lacks are refused
     Raises TextError with the author's line.
     """
-    tokens = tokenize(text)
+    tokens = rewrite_vectors(tokenize(text))
     outside = _file_scope(tokens)
     out: list[str] = []
     kernels: list[Kernel] = []

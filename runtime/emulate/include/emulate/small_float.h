@@ -13,6 +13,9 @@ struct EMU_SMALL {
     EMU_INLINE EMU_SMALL(unsigned long long x) : bits(EMU_FROM_FLOAT((float)x)) {}
     EMU_INLINE EMU_SMALL(long long x) : bits(EMU_FROM_FLOAT((float)x)) {}
     EMU_INLINE operator float() const { return EMU_TO_FLOAT(bits); }
+#ifdef EMU_SMALL_EXTRA
+    EMU_SMALL_EXTRA
+#endif
     static EMU_INLINE EMU_SMALL of_bits(unsigned short b) {
         EMU_SMALL x;
         x.bits = b;

@@ -1,0 +1,49 @@
+// Everything that hip/hip_runtime.h gives a kernel.
+#pragma once
+#include "device.h"
+#include "vectors.h"
+
+extern "C" {
+void emu_cp_async(uint32_t dst, const void* src, uint32_t bytes, uint32_t src_bytes);
+void emu_cp_async_commit();
+void emu_cp_async_wait(int pending);
+}
+#include "math.h"
+#include "bits.h"
+#include "numbers.h"
+#include "warp_hip.h"
+#include "atomics.h"
+#include "vec.h"
+#include "mfma.h"
+
+// HIP's own vectors have arithmetic.
+#define EMU_OP(op)                                                                                  \
+    EMU_INLINE float2 operator op(float2 a, float2 b) { return {a.x op b.x, a.y op b.y}; }          \
+    EMU_INLINE float4 operator op(float4 a, float4 b) {                                             \
+        return {a.x op b.x, a.y op b.y, a.z op b.z, a.w op b.w};                                    \
+    }                                                                                               \
+    EMU_INLINE float2& operator op##=(float2& a, float2 b) { return a = a op b; }                   \
+    EMU_INLINE float4& operator op##=(float4& a, float4 b) { return a = a op b; }
+EMU_OP(+)
+EMU_OP(-)
+EMU_OP(*)
+EMU_OP(/)
+#undef EMU_OP
+
+// g++ 12 has _Float16 but no __bf16.
+#define EMU_SMALL emu_bf16
+#define EMU_PAIR emu_bf16_pair
+#define EMU_TO_FLOAT emu::bfloat_to_float
+#define EMU_FROM_FLOAT emu::float_to_bfloat
+#define EMU_ATOMIC_CODE TYPE_BF16
+#include "small_float.h"
+#undef EMU_SMALL
+#undef EMU_PAIR
+#undef EMU_TO_FLOAT
+#undef EMU_FROM_FLOAT
+#undef EMU_ATOMIC_CODE
+#define __bf16 emu_bf16
+
+namespace emu {
+EMU_ATOMIC_TYPE(_Float16, TYPE_F16)
+}
