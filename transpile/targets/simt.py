@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tile2c.transpile.targets.target import Target
@@ -52,6 +53,7 @@ class SimtTarget(Target):
     lanes: int  # threads that run in step: warp or wave
     shuffle: str  # C name of the xor shuffle
     shuffle_mask: str | None  # its first argument, where it takes one
+    shuffle_as: Mapping[str, str] = field(default_factory=dict)  # types it lacks -> the one to take
     max_threads: int = 1024
     static_shared: int  # bytes a block may declare statically
     max_shared: int  # bytes a block can have at all

@@ -81,6 +81,13 @@ class Context:
         key = f"{template} {sorted(fields.items())}"
         self.helpers.setdefault(key, Helper(template=template, fields=tuple(fields.items())))
 
+    def vector_type(self, dtype: DType, count: int) -> str:
+        """The C name of a vector of `count` elements; the text declares it."""
+        types = self.target.dialect.types
+        name = types[f"{dtype.name}x{count}"]
+        self.need("vector_type", name=name, element=types[dtype.name], count=count)
+        return name
+
     # ---- thread coordinates
 
     def thread(self) -> Expr:

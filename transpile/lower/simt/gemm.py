@@ -223,9 +223,9 @@ class _Plain(_Writer):
     """Operands as small vectors, gathered from the shared tile by the instruction's own map."""
 
     def statements(self) -> tuple[CStmt, ...]:
-        plan, dialect = self.plan, self.ctx.target.dialect
+        plan = self.plan
         kind = self.gemm.a.buffer.dtype
-        vector = dialect.types[f"{kind.name}x{plan.instruction.a.values}"]
+        vector = self.ctx.vector_type(kind, plan.instruction.a.values)
         registers = Local(
             dtype=kind,
             ctype=vector,
@@ -235,7 +235,6 @@ class _Plain(_Writer):
                 Declarator(name=self.b, dims=(const(plan.tiles_n),)),
             ),
         )
-        self.ctx.need("vector_types")
         load_a = self._load(self.a, self.m, plan.tiles_m, "m", self.gemm.a, self.gemm.transpose_a)
         load_b = self._load(self.b, self.n, plan.tiles_n, "n", self.gemm.b, not self.gemm.transpose_b)
         call = CCall(
@@ -247,7 +246,13 @@ class _Plain(_Writer):
                 self.accumulator(),
             ),
         )
-        self.ctx.need(plan.instruction.name)
+        total = self.gemm.c.buffer.dtype
+        self.ctx.need(
+            plan.instruction.name,
+            type=kind.name,
+            vector=vector,
+            sum=self.ctx.vector_type(total, plan.instruction.c.values),
+        )
         product = Assign(target=self.accumulator(), value=call)
         inner = self.loop(self.n, plan.tiles_n, product)
         return (registers, load_a, load_b, self.loop(self.m, plan.tiles_m, inner))
@@ -264,10 +269,7 @@ class _Plain(_Writer):
         depth = self._along(fragment, 1, self.k, None)
         target = Element(dtype=operand.buffer.dtype, array=array, subscripts=(var,))
         if not transposed:
-            self.ctx.need("load_operand")
-            address = self.address(operand, across, depth)
-            call = CCall(dtype=INT32, function="load_operand", args=(target, address))
-            return self.loop(var, count, Do(call=call))
+            return self.loop(var, count, Assign(target=target, value=self._read(operand, across, depth)))
         e = self.ctx.namer.ours("e", "element")
         self.ctx.namer.release(e)
         element = shared_element(
@@ -279,6 +281,23 @@ class _Plain(_Writer):
         one = Element(dtype=operand.buffer.dtype, array=array, subscripts=(var, b.local(e)))
         gather = self.loop(b.local(e), fragment.values, Assign(target=one, value=element))
         return self.loop(var, count, gather)
+
+    def _read(self, operand: Region, row: Expr, column: Expr) -> CCall:
+        """One lane's part of an operand, whose values are neighbours in the tile."""
+        kind, count = operand.buffer.dtype, self.plan.instruction.a.values
+        self.ctx.need(
+            "load_operand",
+            vector=self.ctx.vector_type(kind, count),
+            type=self.ctx.target.dialect.types[kind.name],
+            count=count,
+        )
+        layout = self.ctx.shared.get(operand.buffer.name)
+        whole = layout is not None and count % layout.chunk == 0
+        element = shared_element(
+            self.ctx, operand.buffer, (row, column), Place(values={}), whole=whole
+        )
+        address = Address(dtype=kind, element=element)
+        return CCall(dtype=kind, function="load_operand", args=(address,))
 
     def _along(self, fragment: object, dim: int, base: Expr, value: Expr | None) -> Expr:
         """base plus the lane's (and value's) part of one coordinate of a fragment."""

@@ -211,9 +211,8 @@ class _Lowered:
             extents = [] if layout.scalar else [axis.extent for axis in layout.axes]
             ctype = None
             if layout.element == "vector":
-                ctype = ctx.target.dialect.types[f"{buffer.dtype.name}x{extents[-1]}"]
+                ctype = ctx.vector_type(buffer.dtype, extents[-1])
                 extents = extents[:-1]
-                ctx.need("vector_types")
             vector = buffer.name in ctx.aligned_fragments
             quote = self.zeroed.get(buffer.name)
             from tile2c.transpile.render.expressions import CPrinter
@@ -609,7 +608,7 @@ def _with_hidden(
 
 
 _ORDER = (
-    "infinity", "vector_types", "swizzle", "shared_struct", "shared_memory", "pack", "load_vector", "store_vector",
+    "infinity", "vector_type", "swizzle", "shared_struct", "shared_memory", "pack", "load_vector", "store_vector",
     "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "floor_div",
     "floor_mod", "ceil_div", "lanes_reduce",
 )  # fmt: skip

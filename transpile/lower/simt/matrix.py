@@ -92,9 +92,10 @@ def gemm_extents(gemm: Gemm) -> tuple[int, int, int]:
 
 def _instruction(ctx: Context, gemm: Gemm) -> MatrixInstruction:
     inputs, output = gemm.a.buffer.dtype.name, gemm.c.buffer.dtype.name
-    for instruction in ctx.target.matrix:
-        if inputs in instruction.inputs and instruction.output == output:
-            return instruction
+    fitting = [x for x in ctx.target.matrix if inputs in x.inputs and x.output == output]
+    if fitting:
+        k = gemm_extents(gemm)[2]
+        return next((x for x in fitting if k % x.k == 0), fitting[-1])
     known = sorted({f"{i} -> {x.output}" for x in ctx.target.matrix for i in x.inputs})
     raise failure(
         "T2C513",

@@ -1,0 +1,159 @@
+"""AMD HIP. Facts: the HIP documentation, LLVM's AMDGPU back end, AMD's matrix instruction calculator."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
+from tile2c.transpile.targets.target import Dialect
+
+# 16-bit floats are the compiler's own types: no header, arithmetic as written, vectors of them.
+_TYPES = {
+    "bool": "bool",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "int16": "short",
+    "uint16": "unsigned short",
+    "int32": "int",
+    "uint32": "unsigned",
+    "int64": "long long",
+    "uint64": "unsigned long long",
+    "float16": "_Float16",
+    "bfloat16": "__bf16",
+    "float32": "float",
+    "float64": "double",
+}
+
+# Vector types of the file, by the name that the plan asks for; `vector_types` declares them.
+_VECTORS = {
+    "float16x4": "half4",
+    "float16x8": "half8",
+    "float16x16": "half16",
+    "bfloat16x4": "bf16x4",
+    "bfloat16x8": "bf16x8",
+    "bfloat16x16": "bf16x16",
+    "float32x4": "floatx4",
+    "float32x8": "floatx8",
+}
+
+_FLOAT_NAMES = (
+    "exp exp2 exp10 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan atan2 sinh cosh tanh "
+    "asinh acosh atanh erf pow fmod hypot copysign ldexp nextafter floor ceil trunc"
+).split()
+
+
+def _functions() -> dict[tuple[str, str], str]:
+    table = {(name, "float32"): f"{name}f" for name in _FLOAT_NAMES}
+    table |= {(name, "float64"): name for name in _FLOAT_NAMES}
+    for dtype in ("float32", "float64"):
+        end = "f" if dtype == "float32" else ""
+        table |= {
+            ("abs", dtype): f"fabs{end}",
+            ("max", dtype): f"fmax{end}",
+            ("min", dtype): f"fmin{end}",
+            ("round", dtype): f"rint{end}",  # half to even, as the language has it
+            ("nearbyint", dtype): f"rint{end}",
+            ("isnan", dtype): "isnan",
+            ("isinf", dtype): "isinf",
+            ("isfinite", dtype): "isfinite",
+        }
+    for dtype in ("int32", "uint32", "int64", "uint64", "int8", "uint8", "int16", "uint16"):
+        table |= {("max", dtype): "max", ("min", dtype): "min", ("abs", dtype): "abs"}
+    return table
+
+
+_DIALECT = Dialect(
+    types=_TYPES | _VECTORS,
+    headers={"": ("hip/hip_runtime.h",)},
+    functions=_functions(),
+    to_float={"float16": "float", "bfloat16": "float"},
+    from_float={"float16": "_Float16", "bfloat16": "__bf16"},
+    reserved=frozenset(
+        "half half2 half4 min max warpSize threadIdx blockIdx blockDim gridDim dim3 exp log y0 y1 j0 j1 "
+        "jn yn gamma log2 exp2 sin cos tan abs floor ceil round size_t float2 float4 int2 int4 uint2 "
+        "uint4".split()
+    )
+    | frozenset(_VECTORS.values()),
+)
+
+Dim = tuple[tuple[Literal["lane", "value"], int, int], ...]
+
+
+def _fragment(shape: tuple[int, int], rows: Dim, columns: Dim) -> Fragment:
+    return Fragment(shape=shape, rows=rows, columns=columns)
+
+
+# MFMA 16x16x16 with 16-bit inputs on a wave of 64: lane l holds row l % 16 of a (and column l % 16
+# of b) at four neighbouring k from l / 16 * 4.
+_MFMA_INPUT = _fragment((16, 16), (("lane", 16, 1),), (("value", 4, 1), ("lane", 4, 16)))
+# The helpers hand b over as the first operand: the unit then leaves c transposed in the lanes, so
+# that a lane holds four neighbours of one row and writes them in one access.
+_MFMA_OUTPUT = _fragment((16, 16), (("lane", 16, 1),), (("value", 4, 1), ("lane", 4, 16)))
+# gfx950 takes twice as many k at once.
+_MFMA_WIDE = _fragment((16, 32), (("lane", 16, 1),), (("value", 8, 1), ("lane", 4, 16)))
+
+
+def _matrix(
+    name: str, k: int, dtype: str, operand: Fragment, output: Fragment
+) -> MatrixInstruction:
+    return MatrixInstruction(
+        name=name,
+        m=16,
+        n=16,
+        k=k,
+        inputs=(dtype,),
+        output="float32",
+        a=operand,
+        b=operand,
+        c=output,
+        operand="vector",
+        load="plain",
+    )
+
+
+_MFMA = tuple(
+    _matrix("mfma_16x16x16", 16, dtype, _MFMA_INPUT, _MFMA_OUTPUT) for dtype in ("float16", "bfloat16")
+)
+_MFMA_950 = (
+    *(_matrix("mfma_16x16x32", 32, dtype, _MFMA_WIDE, _MFMA_OUTPUT) for dtype in ("float16", "bfloat16")),
+    *_MFMA,  # for tiles whose K is no multiple of 32
+)
+
+_KB = 1024
+
+
+def _target(
+    arch: str,
+    summary: str,
+    *,
+    matrix: tuple[MatrixInstruction, ...],
+    lanes: int = 64,
+    shared: int = 64 * _KB,
+) -> SimtTarget:
+    return SimtTarget(
+        family="hip",
+        arch=arch,
+        planner="simt",
+        suffix=".hip",
+        templates=("hip", "simt"),
+        dialect=_DIALECT,
+        compile=f"hipcc --genco --offload-arch={arch} -O3 -std=c++17 {{file}} -o {{stem}}.hsaco",
+        module_suffix=".hsaco",
+        proven="never run on silicon",
+        summary=summary,
+        lanes=lanes,
+        shuffle="__shfl_xor",
+        shuffle_mask=None,
+        shuffle_as={"float16": "float", "bfloat16": "float"},
+        static_shared=64 * _KB,
+        max_shared=shared,
+        async_copy=(),
+        matrix=matrix,
+    )
+
+
+TARGETS: tuple[SimtTarget, ...] = (
+    _target("gfx942", "MI300: MFMA, waves of 64", matrix=_MFMA),
+    _target("gfx90a", "MI200: MFMA, waves of 64", matrix=_MFMA),
+    _target("gfx950", "MI350: MFMA with twice the K, waves of 64", matrix=_MFMA_950, shared=160 * _KB),
+)
