@@ -173,7 +173,7 @@ def _tensor(call: Call) -> Value:
     pointer = call.expr(call.need(0, "pointer"))
     args = (pointer, ex.compound("tuple", "", shape, device=False), ex.language(dtype))
     strides = call.take(3, "strides")
-    keywords = ()
+    keywords: tuple[tuple[str, Expr], ...] = ()
     if strides is not None and strides.value is not None:
         given = dims(call, strides)
         keywords = (("strides", ex.compound("tuple", "", given, device=False)),)

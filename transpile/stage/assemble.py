@@ -9,6 +9,7 @@ from tile2c.transpile.stage.concrete import language_node, literal_node
 from tile2c.transpile.stage.kernel import Parameter, Traced
 from tile2c.transpile.stage.language import Language
 from tile2c.transpile.stage.origins import Origin
+from tile2c.transpile.stage.residual import Statement
 from tile2c.transpile.stage.values import Cell, NotReady
 
 _BLANK = cst.EmptyLine(indent=False)
@@ -24,7 +25,7 @@ def assemble(ev: Language, traced: Traced, name: str) -> tuple[cst.Module, tuple
     constants = sorted(
         (cell for name_, cell in ev.constants.items() if name_ in used), key=lambda cell: cell.order
     )
-    body: list[cst.BaseStatement] = [_import()]
+    body: list[Statement] = [_import()]
     statements = [_size(ev, size) for size in sizes] + [_constant(cell) for cell in constants]
     if statements:
         statements[0] = statements[0].with_changes(leading_lines=[_BLANK])

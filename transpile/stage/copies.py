@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tile2c.transpile.diagnostics import InputError
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Access, Piece
 from tile2c.transpile.stage.calls import Call
@@ -59,7 +60,7 @@ def _require_same_shape(call: Call, source: Access, target: Access, src: Argumen
         raise _mismatch(call, source, target, src)
 
 
-def _mismatch(call: Call, source: Access, target: Access, src: Argument):  # type: ignore[no-untyped-def]
+def _mismatch(call: Call, source: Access, target: Access, src: Argument) -> InputError:
     return call.ev.fail(
         "T2C301",
         f"{source.buffer.name} gives {shown(extents(source))} but {target.buffer.name} takes "
@@ -74,11 +75,7 @@ def _matched(call: Call, source: Access, target: Access, src: Argument) -> tuple
     sides = [source, target]
     kept = [[dim for dim, size in enumerate(extents(side)) if number(size) != 1] for side in sides]
     if len(kept[0]) != len(kept[1]):
-        count = min(len(kept[0]), len(kept[1]))
-        longer = 0 if len(kept[0]) > len(kept[1]) else 1
-        if count + 1 < len(kept[longer]) or count == 0:
-            raise _mismatch(call, source, target, src)
-        raise _mismatch(call, source, target, src)
+        return _widened_from_the_right(call, source, target, src)
     for one, two in zip(*kept, strict=True):
         sizes = extents(sides[0])[one], extents(sides[1])[two]
         if equal(*sizes):
@@ -89,6 +86,27 @@ def _matched(call: Call, source: Access, target: Access, src: Argument) -> tuple
         other = 1 - base
         dim = (one, two)[other]
         sides[other] = _widened(sides[other], dim, sizes[base])
+    return sides[0], sides[1]
+
+
+def _widened_from_the_right(
+    call: Call, source: Access, target: Access, src: Argument
+) -> tuple[Access, Access]:
+    """A dimension of extent 1 of a global side takes its partner's extent."""
+    sides = [source, target]
+    ranks = len(source.pieces), len(target.pieces)
+    for back in range(1, max(ranks) + 1):
+        dims = ranks[0] - back, ranks[1] - back
+        sizes = [
+            extents(side)[dim] if dim >= 0 else ex.literal(1)
+            for side, dim in zip(sides, dims, strict=True)
+        ]
+        if equal(*sizes):
+            continue
+        one = next((n for n in (0, 1) if number(sizes[n]) == 1), None)
+        if one is None or dims[one] < 0 or sides[one].buffer.on_chip:
+            raise _mismatch(call, source, target, src)
+        sides[one] = _widened(sides[one], dims[one], sizes[1 - one])
     return sides[0], sides[1]
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 from tile2c.transpile.diagnostics import InputError
 from tile2c.transpile.stage import expressions as ex
-from tile2c.transpile.stage import host_functions
 from tile2c.transpile.stage.buffers import Buffer
-from tile2c.transpile.stage.evaluate import _OPERATORS, is_variable
+from tile2c.transpile.stage.evaluate import _OPERATORS
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.invoke import Caller
 from tile2c.transpile.stage.values import (
@@ -499,6 +498,3 @@ def names_bound_once(body: list[ast.stmt]) -> frozenset[str]:
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             plain[node.target.id] = 2
     return frozenset(name for name, count in plain.items() if count == 1)
-
-
-__all__ = ["Flow", "Host", "host_functions", "is_variable", "names_bound_once"]

@@ -29,7 +29,7 @@ from tile2c.transpile.stage.values import (
 from tile2c.transpile.stage.vocabulary import dtype_name
 
 if TYPE_CHECKING:
-    from tile2c.transpile.stage.evaluate import Evaluator
+    from tile2c.transpile.stage.invoke import Caller
 
 Arguments = tuple[list[Value], dict[str, Value]]
 _SUGGESTED = {"min": "T.min", "max": "T.max", "abs": "T.abs", "round": "T.round"}
@@ -42,7 +42,7 @@ def residual_in(values: list[Value]) -> bool:
 
 
 def call_builtin(
-    ev: Evaluator, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ev: Caller, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
 ) -> Value:
     """Calls builtin `name`; Unknown operands give Unknown, values of the kernel an error."""
     if name in ("print", "input", "exit", "quit"):
@@ -65,7 +65,7 @@ def call_builtin(
 
 
 def _run(
-    ev: Evaluator,
+    ev: Caller,
     name: str,
     function: Callable[..., Value],
     args: list[Value],
@@ -84,7 +84,7 @@ def _run(
         raise ev.fail("T2C112", f"this fails at build time: {error}", node) from None
 
 
-def _residual_builtin(ev: Evaluator, name: str, args: list[Value], node: ast.AST) -> Value:
+def _residual_builtin(ev: Caller, name: str, args: list[Value], node: ast.AST) -> Value:
     """`min(M, 4)` on run-time sizes is meant; on values of the kernel it is an error."""
     exprs = [ev.expression(value, None) for value in args]
     if not any(expr.device for expr in exprs) and name in ("min", "max", "int"):
@@ -107,7 +107,7 @@ def iterable(value: Value) -> bool:
     return isinstance(value, list | tuple | dict | set | frozenset | range | str | Iterator)
 
 
-def _isinstance(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _isinstance(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     value, wanted = args
     if isinstance(value, Unknown):
         return value
@@ -127,15 +127,15 @@ def _is_a(value: Value, kind: Value) -> bool:
     return False
 
 
-def _getattr(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _getattr(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     owner, name = args[0], args[1]
     if not isinstance(name, str):
         return Unknown("the attribute's name is unknown")
     default = args[2:] or None
-    return ev.attribute(owner, name, node, default)  # type: ignore[attr-defined]
+    return ev.attribute(owner, name, node, default)
 
 
-def _hasattr(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _hasattr(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     owner, name = args
     if isinstance(owner, Instance):
         return name in owner.attributes or (owner.cls is not None and name in owner.cls.scope.cells)
@@ -146,18 +146,18 @@ def _hasattr(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: a
     return Unknown(f"whether it has {name} is not evaluated", ev.span(node))
 
 
-def _type(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _type(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     value = args[0]
     if isinstance(value, Instance) and value.cls is not None:
         return value.cls
-    return ev.builtin(type(value).__name__) or Unknown("its type", ev.span(node))  # type: ignore[attr-defined]
+    return ev.builtin(type(value).__name__) or Unknown("its type", ev.span(node))
 
 
-def _callable(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _callable(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     return isinstance(args[0], Closure | HostFunction | LanguageName | BoundMethod | HostClass)
 
 
-def _sum(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _sum(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     total = args[1] if len(args) > 1 else kwargs.get("start", 0)
     for position, value in enumerate(ev.iterate(args[0], node)):
         if position == 0 and total == 0 and isinstance(value, Expr):
@@ -167,11 +167,11 @@ def _sum(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.A
     return total
 
 
-def _sorted(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _sorted(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     items = list(ev.iterate(args[0], node))
     keys = items
     if kwargs.get("key") is not None:
-        keys = [ev.invoke(kwargs["key"], [item], {}, node) for item in items]  # type: ignore[attr-defined]
+        keys = [ev.invoke(kwargs["key"], [item], {}, node) for item in items]
     order = _run(ev, "sorted", sorted, [list(zip(keys, range(len(keys)), strict=True))], {}, node)
     if not isinstance(order, list):
         return order
@@ -179,25 +179,25 @@ def _sorted(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: as
     return result[::-1] if kwargs.get("reverse") else result
 
 
-def _extreme(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _extreme(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     return Unknown("min and max with a key are not evaluated", ev.span(node))
 
 
-def _map(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _map(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     columns = [list(ev.iterate(value, node)) for value in args[1:]]
-    return [ev.invoke(args[0], list(row), {}, node) for row in zip(*columns, strict=False)]  # type: ignore[attr-defined]
+    return [ev.invoke(args[0], list(row), {}, node) for row in zip(*columns, strict=False)]
 
 
-def _filter(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _filter(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     kept = []
     for item in ev.iterate(args[0 + 1], node):
-        test = item if args[0] is None else ev.invoke(args[0], [item], {}, node)  # type: ignore[attr-defined]
+        test = item if args[0] is None else ev.invoke(args[0], [item], {}, node)
         if ev.truth(test, node):
             kept.append(item)
     return kept
 
 
-def _len(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _len(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     value = args[0]
     if isinstance(value, Unknown):
         return value
@@ -209,18 +209,18 @@ def _len(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.A
         raise ev.fail("T2C112", f"this fails at build time: {error}", node) from None
 
 
-def _list(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _list(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     if args and isinstance(args[0], Unknown):
         return args[0]
     return list(ev.iterate(args[0], node)) if args else []
 
 
-def _tuple(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _tuple(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     items = _list(ev, args, kwargs, node)
     return tuple(items) if isinstance(items, list) else items
 
 
-def _dict(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+def _dict(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
     if args and isinstance(args[0], Unknown):
         return args[0]
     result: dict[Value, Value] = {}
@@ -233,7 +233,7 @@ def _dict(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.
     return {**result, **kwargs}
 
 
-def _any_all(ev: Evaluator, name: str, args: list[Value], node: ast.AST) -> Value:
+def _any_all(ev: Caller, name: str, args: list[Value], node: ast.AST) -> Value:
     for item in ev.iterate(args[0], node):
         truth = ev.truth(item, node)
         if truth is None:
@@ -347,7 +347,7 @@ _LARGEST = {
 
 
 def call_library(
-    ev: Evaluator, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ev: Caller, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
 ) -> Value:
     """Calls `path` of a package that is not read: known functions work, the rest is Unknown."""
     head, _, last = path.rpartition(".")
@@ -370,7 +370,7 @@ def call_library(
     if last == "DataType" and args and (found := ev.as_dtype(args[0])) is not None:
         return DType(found)
     if path.startswith("tvm.") and last == "const" and len(args) == 2:
-        return ev.call_language_values("cast", args, {}, node)  # type: ignore[attr-defined]
+        return ev.call_language_values("cast", args, {}, node)
     if last in ("finfo", "iinfo") and args:
         return _number_info(ev, args[0], node)
     if path in ("functools.lru_cache", "functools.cache", "functools.wraps"):
@@ -400,7 +400,7 @@ def _argument_parser() -> Instance:
     names = ("parse_args", "parse_known_args", "add_argument", "add_argument_group")
     parser = Instance(None, {})
 
-    def add(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    def add(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         spelled = [value for value in args if isinstance(value, str)]
         long = next((value for value in spelled if value.startswith("--")), None)
         name = kwargs.get("dest") or (long or (spelled or [""])[0]).lstrip("-").replace("-", "_")
@@ -410,13 +410,13 @@ def _argument_parser() -> Instance:
         found[str(name)] = kwargs.get("default", unknown if required and flag is None else flag)
         return None
 
-    def parse(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    def parse(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return Instance(None, dict(found))
 
-    def both(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    def both(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return (Instance(None, dict(found)), [])
 
-    def group(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+    def group(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         return parser
 
     for name, run in zip(names, (parse, both, add, group), strict=True):
@@ -425,21 +425,21 @@ def _argument_parser() -> Instance:
 
 
 def _partial(fixed: list[Value], named: dict[str, Value]) -> Callable[..., Value]:
-    def run(ev: Evaluator, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-        return ev.invoke(fixed[0], [*fixed[1:], *args], {**named, **kwargs}, node)  # type: ignore[attr-defined]
+    def run(ev: Caller, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        return ev.invoke(fixed[0], [*fixed[1:], *args], {**named, **kwargs}, node)
 
     return run
 
 
-def _reduce(ev: Evaluator, args: list[Value], node: ast.AST) -> Value:
+def _reduce(ev: Caller, args: list[Value], node: ast.AST) -> Value:
     items = list(ev.iterate(args[1], node))
     items = [*args[2:3], *items]
     if not items:
         return Unknown("reduce of nothing", ev.span(node))
-    return functools.reduce(lambda a, b: ev.invoke(args[0], [a, b], {}, node), items)  # type: ignore[attr-defined]
+    return functools.reduce(lambda a, b: ev.invoke(args[0], [a, b], {}, node), items)
 
 
-def _number_info(ev: Evaluator, value: Value, node: ast.AST) -> Value:
+def _number_info(ev: Caller, value: Value, node: ast.AST) -> Value:
     name = ev.as_dtype(value)
     if name in _LARGEST:
         largest, eps, tiny = _LARGEST[name]
@@ -480,7 +480,7 @@ METHODS: dict[type, frozenset[str]] = {
 
 
 def call_method(
-    ev: Evaluator,
+    ev: Caller,
     owner: Value,
     name: str,
     args: list[Value],

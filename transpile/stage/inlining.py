@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Buffer
@@ -11,7 +11,9 @@ from tile2c.transpile.stage.evaluate import MOST_CALLS, Frame, is_variable
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.host import Host
 from tile2c.transpile.stage.invoke import Argument
-from tile2c.transpile.stage.trace_values import Reference
+from tile2c.transpile.stage.origins import Origin
+from tile2c.transpile.stage.residual import Residual
+from tile2c.transpile.stage.trace_values import Reference, RuntimeRegion
 from tile2c.transpile.stage.values import (
     Closure,
     LanguageName,
@@ -26,7 +28,19 @@ from tile2c.transpile.stage.values import (
 class Inliner(Host):
     """How a call in device code becomes the callee's statements."""
 
+    residual: Residual = field(default_factory=Residual)
+    regions: list[RuntimeRegion] = field(default_factory=list)
     region_floor: int = 0  # the run-time regions outside the macro that is inlined
+    statement: ast.stmt | None = None  # that is traced now
+
+    @property
+    def here(self) -> Origin:
+        """The origin of the statement that is traced now."""
+        raise NotImplementedError
+
+    def claim(self, name: str, kind: str) -> str:
+        """A name in the residual program for `name` of the present scope."""
+        raise NotImplementedError
 
     def inline(
         self,
@@ -38,7 +52,7 @@ class Inliner(Host):
         closure = function.closure if isinstance(function, MacroFunction) else function
         if self.depth >= MOST_CALLS:
             raise self.fail("T2C113", f"{closure.name} calls itself too deeply", node)
-        bound = self.bind(closure, list(args), dict(keywords), node)  # type: ignore[arg-type]
+        bound = self.bind(closure, list(args), dict(keywords), node)
         missing = [name for name, value in bound.items() if isinstance(value, Missing)]
         if missing:
             raise self.fail(
@@ -63,9 +77,9 @@ class Inliner(Host):
         return self._run_inlined(closure, frame, device)
 
     def _run_inlined(self, closure: Closure, frame: Frame, device: bool) -> Value:
-        floor, self.region_floor = self.region_floor, len(self.regions)  # type: ignore[attr-defined]
-        outer = self.statement  # type: ignore[attr-defined]
-        trailing, self.residual.trailing = self.residual.trailing, None  # type: ignore[attr-defined]
+        floor, self.region_floor = self.region_floor, len(self.regions)
+        outer = self.statement
+        trailing, self.residual.trailing = self.residual.trailing, None
         self.depth += 1
         try:
             with self.inside(frame):
@@ -75,8 +89,8 @@ class Inliner(Host):
         finally:
             self.depth -= 1
             self.region_floor = floor
-            self.statement = outer  # type: ignore[attr-defined]
-            self.residual.trailing = trailing  # type: ignore[attr-defined]
+            self.statement = outer
+            self.residual.trailing = trailing
 
     def _annotations(self, closure: Closure) -> set[str]:
         """The parameters that are `T.Ref`: they receive what the argument names, not its value."""
@@ -124,8 +138,8 @@ class Inliner(Host):
             return value
         if plain:
             return value
-        origin = self.here  # type: ignore[attr-defined]
+        origin = self.here
         with self.inside(frame):
-            target = ex.name(self.claim(name, "temporary"), value.span, value.dtype)  # type: ignore[attr-defined]
-        self.residual.assign(target, value, origin)  # type: ignore[attr-defined]
+            target = ex.name(self.claim(name, "temporary"), value.span, value.dtype)
+        self.residual.assign(target, value, origin)
         return target

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-import libcst as cst
 from tile2c.transpile.diagnostics import InputError, Span
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Buffer
 from tile2c.transpile.stage.evaluate import Frame
 from tile2c.transpile.stage.expressions import Expr
-from tile2c.transpile.stage.host import Flow, names_bound_once
+from tile2c.transpile.stage.host import names_bound_once
 from tile2c.transpile.stage.language import Language
 from tile2c.transpile.stage.residual import Statement
 from tile2c.transpile.stage.trace_values import TensorType
@@ -383,6 +382,3 @@ def _check_outputs(ev: Language, node: ast.FunctionDef) -> None:
 def _span_of_return(ev: Language, node: ast.FunctionDef) -> Span | None:
     last = node.body[-1]
     return ev.frame.source.span(last)
-
-
-__all__ = ["Flow", "Traced", "cst", "trace_eager", "trace_prim_func"]

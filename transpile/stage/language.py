@@ -7,28 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.stage import (
     allocations,
     language_values,
     launch,
     loops,
-    operands,
     tile_statements,
 )
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Access, Buffer, Region
 from tile2c.transpile.stage.calls import Call
 from tile2c.transpile.stage.defines import Defines, Dynamic
-from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.host import Flow
 from tile2c.transpile.stage.invoke import Argument
 from tile2c.transpile.stage.trace import Tracer
-from tile2c.transpile.stage.trace_values import Context, Loop, Reference, TensorType
+from tile2c.transpile.stage.trace_values import Context, Loop, Reference
 from tile2c.transpile.stage.values import (
     BoundMethod,
     Closure,
-    DType,
     HostFunction,
     JitFunction,
     LanguageName,
@@ -202,6 +198,3 @@ def _with_configs(function: Any, configs: Value) -> Value:
     if isinstance(function, JitFunction):
         function.configs = configs
     return function
-
-
-__all__ = ["DType", "Expr", "Language", "Span", "TensorType", "operands"]

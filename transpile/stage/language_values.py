@@ -196,11 +196,10 @@ def _tensor_type(call: Call) -> Value:
     return TensorType("StridedTensor" if strides else "Tensor", shape, dtype, strides)
 
 
-def dims(call: Call, argument: object) -> tuple[Expr, ...]:
+def dims(call: Call, argument: Argument) -> tuple[Expr, ...]:
     """A shape as expressions: an int, a size, a list or a tuple of them."""
-    value = argument.value  # type: ignore[attr-defined]
-    node = argument.node  # type: ignore[attr-defined]
-    value = call.ev.known(value, node, "a shape")
+    node = argument.node
+    value = call.ev.known(argument.value, node, "a shape")
     if not isinstance(value, tuple | list):
         return (_dim(call, value, node),)
     nodes = call.ev._element_nodes(node, len(value))

@@ -11,6 +11,8 @@ from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.calls import Call
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.host import Flow
+from tile2c.transpile.stage.origins import Origin
+from tile2c.transpile.stage.residual import Lead, Statement
 from tile2c.transpile.stage.trace_values import Context
 from tile2c.transpile.stage.values import LanguageName, Value
 
@@ -115,7 +117,7 @@ def trace_context(ev: Language, node: ast.With, context: Context) -> Flow:
             )  # fmt: skip
             return None
         case "block":
-            return ev.trace_block(node.body, node.body[0].lineno - 1)
+            return ev.splice(node.body, node.body[0].lineno - 1)
         case "ws":
             lead = ev.residual.take_comments()
             origin = ev.origin(node, item.context_expr)
@@ -174,8 +176,8 @@ def _launch(
     context: Context,
     target: ast.expr | None,
     body: list[ast.stmt],
-    lead: object,
-    origin: object,
+    lead: Lead,
+    origin: Origin,
     after: int,
     header: str | None,
 ) -> None:
@@ -184,7 +186,7 @@ def _launch(
     ev.in_kernel = True
     ev.launches += 1
     try:
-        with ev.region("with", origin.span):  # type: ignore[attr-defined]
+        with ev.region("with", origin.span):
             names = _bind_blocks(ev, context, target, body)
             with ev.residual.block() as block:
                 ev.trace_block(body, after)
@@ -192,9 +194,9 @@ def _launch(
     finally:
         ev.in_kernel = False
     _swizzle_first(block)
-    suite = ev.residual.suite(block, header, origin, footer)  # type: ignore[arg-type]
+    suite = ev.residual.suite(block, header, origin, footer)
     item = ex.call("Kernel", context.grid, ev.span(context.node), keywords=context.keywords)
-    ev.residual.context(item, names, suite, lead, origin)  # type: ignore[arg-type]
+    ev.residual.context(item, names, suite, lead, origin)
 
 
 def _bind_blocks(
@@ -229,12 +231,13 @@ def _bind_blocks(
 
 def _made_up(ev: Language, axis: str, used: set[str]) -> str:
     for candidate in (f"b{axis}", f"block_{axis}", f"block_index_{axis}"):
-        if candidate not in used and candidate not in ev.taken:
+        free = candidate not in ev.taken or ev.owners.get(candidate, (None, ""))[1] == "loop"
+        if candidate not in used and free:
             return candidate
     return f"grid_index_{axis}"
 
 
-def _swizzle_first(block: list[cst.BaseStatement]) -> None:
+def _swizzle_first(block: list[Statement]) -> None:
     """`T.use_swizzle` is said before everything else, wherever the author put it."""
     for position, statement in enumerate(block):
         if isinstance(statement, cst.SimpleStatementLine) and isinstance(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import libcst as cst
 from tile2c.transpile.stage.concrete import ExpressionWriter, tuple_node
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.origins import Origin
 
-Statement = cst.BaseStatement
+Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
 MOST_STATEMENTS = 20_000
 
 
@@ -34,15 +35,15 @@ class Residual:
 
     def assign(self, target: Expr, value: Expr, origin: Origin) -> None:
         """`target = value`."""
-        node = cst.Assign(
-            [cst.AssignTarget(self.write.node(target, origin))], self.write.node(value, origin)
-        )
+        left = self.write.node(target, origin)
+        assert isinstance(left, cst.BaseAssignTargetExpression)
+        node = cst.Assign([cst.AssignTarget(left)], self.write.node(value, origin))
         self._simple(node, origin)
 
     def keyword(self, word: str, origin: Origin) -> None:
         """`break`, `continue` or `pass`."""
-        nodes = {"break": cst.Break, "continue": cst.Continue, "pass": cst.Pass}
-        self._simple(nodes[word](), origin)
+        nodes = {"break": cst.Break(), "continue": cst.Continue(), "pass": cst.Pass()}
+        self._simple(nodes[word], origin)
 
     def check(self, test: Expr, message: str | None, origin: Origin) -> None:
         """`assert test, message`."""
@@ -107,7 +108,7 @@ class Residual:
             line = cst.SimpleStatementLine([cst.Pass()])
             self.origins[line] = origin
             body = [line]
-        return cst.IndentedBlock(body, header=_trailing(header), footer=_comment_lines(footer))
+        return cst.IndentedBlock(body, header=_trailing(header), footer=_footer(footer))
 
     def _add(self, node: Statement, origin: Origin) -> None:
         self.count += 1
@@ -130,13 +131,19 @@ def _comment_lines(comments: Sequence[str]) -> list[cst.EmptyLine]:
     return [cst.EmptyLine(comment=cst.Comment(text)) for text in comments]
 
 
+def _footer(comments: Sequence[str]) -> list[cst.EmptyLine]:
+    """Comments at the end of a block; libcst counts their indentation from the block's outside."""
+    inside = cst.SimpleWhitespace("    ")
+    return [cst.EmptyLine(whitespace=inside, comment=cst.Comment(text)) for text in comments]
+
+
 def _trailing(comment: str | None) -> cst.TrailingWhitespace:
     if comment is None:
         return cst.TrailingWhitespace()
     return cst.TrailingWhitespace(cst.SimpleWhitespace("  "), cst.Comment(comment))
 
 
-def target_node(names: Sequence[str], brackets: bool) -> cst.BaseAssignTargetExpression:
+def target_node(names: Sequence[str], brackets: bool) -> cst.Name | cst.Tuple:
     """One name, or several as a tuple."""
     if len(names) == 1:
         return cst.Name(names[0])

@@ -25,7 +25,6 @@ from tile2c.transpile.stage.program import (
     is_prim_func,
     launches,
     makes_kernels,
-    own_nodes,
     run_module,
 )
 from tile2c.transpile.stage.survey import Found
@@ -33,7 +32,6 @@ from tile2c.transpile.stage.values import (
     MISSING,
     Closure,
     DType,
-    HostClass,
     JitFunction,
     Missing,
     NotReady,
@@ -128,8 +126,9 @@ def _root_of(ev: Language, name: str, value: Value) -> Root | None:
     inner = frozenset(
         part.name
         for part in ast.walk(node)
-        if is_prim_func(ev, part, closure.scope, closure.source)
-    )  # type: ignore[attr-defined]
+        if isinstance(part, ast.FunctionDef)
+        and is_prim_func(ev, part, closure.scope, closure.source)
+    )
     return Root(name, "factory", node, inner | {name}, names, closure.defaults)
 
 
@@ -156,6 +155,7 @@ def make(
     value = scope.cells[_cell_name(scope, root)].value
     if root.style == "prim_func":
         prim = value.inner if isinstance(value, JitFunction) else value
+        assert isinstance(prim, PrimFunc)
         return _traced(ev, root, prim, {})
     closure = _closure(value)
     assert closure is not None
@@ -313,6 +313,3 @@ def _key(arguments: dict[str, Value]) -> str:
         shown = value.op if isinstance(value, Expr) else repr(value)
         parts.append(f"{name}={'?' if isinstance(value, Missing) else shown}")
     return ",".join(parts)
-
-
-__all__ = ["GENERIC", "HostClass", "Made", "Root", "find_roots", "make", "own_nodes"]

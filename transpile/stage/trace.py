@@ -8,40 +8,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import libcst as cst
 from tile2c.transpile.diagnostics import InputError, Span
 from tile2c.transpile.stage import expressions as ex
-from tile2c.transpile.stage.buffers import Access, Buffer, Region
-from tile2c.transpile.stage.evaluate import _OPERATORS, Frame, is_variable
+from tile2c.transpile.stage.buffers import Access, Buffer
+from tile2c.transpile.stage.evaluate import _OPERATORS, is_variable
 from tile2c.transpile.stage.expressions import Expr
-from tile2c.transpile.stage.host import Flow, Host, names_bound_once
+from tile2c.transpile.stage.host import Flow, Host
 from tile2c.transpile.stage.inlining import Inliner
 from tile2c.transpile.stage.linear import number
 from tile2c.transpile.stage.origins import Origin
-from tile2c.transpile.stage.residual import MOST_STATEMENTS, Residual
-from tile2c.transpile.stage.trace_values import Context, Loop, Reference
+from tile2c.transpile.stage.residual import MOST_STATEMENTS
+from tile2c.transpile.stage.trace_values import Context, Loop, Reference, RuntimeRegion
 from tile2c.transpile.stage.values import (
     Cell,
     Expired,
     HostFunction,
-    LanguageName,
-    NotReady,
     Poison,
     Poisoned,
     Scope,
-    Unknown,
     Value,
 )
 
 RESERVED = frozenset(("T", "tilelang", "range", "float"))
-
-
-@dataclass(slots=True, eq=False)
-class RuntimeRegion:
-    """A body that runs under run-time control; what it binds ends with it."""
-
-    kind: str  # "if", "for", "while", "with"
-    span: Span
-    bound: list[tuple[Scope, Cell]] = field(default_factory=list)
 
 
 class Declarations(Protocol):
@@ -54,12 +43,9 @@ class Declarations(Protocol):
 class Tracer(Inliner):
     """Adds device statements; the language's own calls are in `language`."""
 
-    residual: Residual = field(default_factory=Residual)
-    regions: list[RuntimeRegion] = field(default_factory=list)
     owners: dict[str, tuple[Scope | None, str]] = field(default_factory=dict)
     escaped: set[str] = field(default_factory=set)  # temporaries that containers hold
     hint: str | None = None  # the name that an assignment gives to an allocation
-    statement: ast.stmt | None = None
     in_kernel: bool = False
     launches: int = 0
     outputs: list[Buffer] = field(default_factory=list)  # of T.empty
@@ -95,7 +81,7 @@ class Tracer(Inliner):
         if not body:
             return None
         above = self.frame.source.comments_above(body[0].lineno)
-        return self.trace_block(body, body[0].lineno - 1 - len(above))
+        return self.splice(body, body[0].lineno - 1 - len(above))
 
     def trace_block(self, body: list[ast.stmt], after: int) -> Flow:
         """Traces statements; `after` is the line above the first one's comments."""
@@ -119,6 +105,15 @@ class Tracer(Inliner):
                 break
         if body and flow is None:
             self.residual.footers[-1] += self._comments_after(body[-1], after)
+        return flow
+
+    def splice(self, body: list[ast.stmt], after: int) -> Flow:
+        """Traces a block whose statements join those around it; so do the comments at its end."""
+        footer = self.residual.footers[-1]
+        kept = len(footer)
+        flow = self.trace_block(body, after)
+        self.residual.comments += footer[kept:]
+        del footer[kept:]
         return flow
 
     def with_kernel(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -158,11 +153,14 @@ class Tracer(Inliner):
 
     def _comments_after(self, node: ast.stmt, line: int) -> Iterator[str]:
         source = self.frame.source
+        body = getattr(node, "body", None)  # a comment of its depth ends that block
+        inner = body[0].col_offset if isinstance(body, list) else 1000
         while line < len(source.lines):
             line += 1
             comment = source.comments.get(line)
             if comment is not None and comment.own_line and comment.col >= node.col_offset > 0:
-                yield comment.text
+                if comment.col < inner:
+                    yield comment.text
             elif source.lines[line - 1].strip():
                 return
 
@@ -499,9 +497,9 @@ class Tracer(Inliner):
                 self.truth(test, node.test)  # a decision before the launch: not ready
             return self._trace_runtime_if(node, test)
         if self.truth(test, node.test):
-            return self.trace_block(node.body, self.head_end(node, node.test, node.body))
+            return self.splice(node.body, self.head_end(node, node.test, node.body))
         if node.orelse:
-            return self.trace_block(node.orelse, self._else_line(node))
+            return self.splice(node.orelse, self._else_line(node))
         return None
 
     def _trace_runtime_if(self, node: ast.If, test: Expr) -> Flow:
@@ -516,15 +514,15 @@ class Tracer(Inliner):
         self.residual.branch(test, body, orelse, lead, origin)
         return None
 
-    def _branch(self, body: list[ast.stmt], after: int, header: str | None, origin: Origin):  # type: ignore[no-untyped-def]
+    def _branch(
+        self, body: list[ast.stmt], after: int, header: str | None, origin: Origin
+    ) -> cst.IndentedBlock:
         with self.region("if", origin.span), self.residual.block() as block:
             self.trace_block(body, after)
             footer = self.residual.footers[-1]
         return self.residual.suite(block, header, origin, footer)
 
-    def _else(self, node: ast.If, origin: Origin):  # type: ignore[no-untyped-def]
-        import libcst as cst
-
+    def _else(self, node: ast.If, origin: Origin) -> cst.If | cst.Else | None:
         line = self._else_line(node)
         suite = self._branch(node.orelse, line, self._comment_at(line), origin)
         is_elif = self.frame.source.lines[line - 1].lstrip().startswith("elif")
@@ -564,7 +562,7 @@ class Tracer(Inliner):
                 )
             return None
         lead, origin = self.residual.take_comments(), self.origin(node, node.test)
-        body = self._loop_body(node, "while", origin, node.test)
+        body = self._loop_body(node, origin, node.test)
         self.residual.while_loop(test, body, lead, origin)
         return None
 
@@ -582,7 +580,7 @@ class Tracer(Inliner):
             )
         for item in self.iterate(items, node.iter):
             self.bind_target(node.target, item, None)
-            flow = self.trace_block(node.body, self.head_end(node, node.iter, node.body))
+            flow = self.splice(node.body, self.head_end(node, node.iter, node.body))
             if flow is not None:
                 return flow
         return None
@@ -599,7 +597,7 @@ class Tracer(Inliner):
         """Writes a loop of the kernel. `T.grid` becomes one loop for each extent."""
         raise NotImplementedError
 
-    def _loop_body(self, node: ast.For | ast.While, kind: str, origin: Origin, end: ast.expr):  # type: ignore[no-untyped-def]
+    def _loop_body(self, node: ast.While, origin: Origin, end: ast.expr) -> cst.IndentedBlock:
         with self.residual.block() as block:
             self.trace_block(node.body, self.head_end(node, end, node.body))
             footer = self.residual.footers[-1]
@@ -617,14 +615,3 @@ class Tracer(Inliner):
 
     def trace_context(self, node: ast.With, context: Context) -> Flow:
         raise NotImplementedError
-
-
-__all__ = [
-    "Frame",
-    "LanguageName",
-    "NotReady",
-    "Region",
-    "Tracer",
-    "Unknown",
-    "names_bound_once",
-]

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.stage.buffers import Access
 from tile2c.transpile.stage.expressions import Expr
-from tile2c.transpile.stage.values import Value
+from tile2c.transpile.stage.values import Cell, Scope, Value
+
+
+@dataclass(slots=True, eq=False)
+class RuntimeRegion:
+    """A body that runs under run-time control; what it binds ends with it."""
+
+    kind: str  # "if", "for", "while", "with"
+    span: Span
+    bound: list[tuple[Scope, Cell]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from tile2c.transpile.read import Source
 from tile2c.transpile.stage.expressions import Expr
 
 if TYPE_CHECKING:
-    from tile2c.transpile.stage.evaluate import Evaluator
+    from tile2c.transpile.stage.invoke import Caller
 
 # A value of the program that is read: a Python object or one of the classes below. The program is
 # dynamically typed, so what a value is can only be asked, never declared.
@@ -77,7 +77,7 @@ class HostFunction:
     """A function that the evaluator has itself: a builtin, or one of a known module."""
 
     name: str
-    run: Callable[[Evaluator, list[Value], dict[str, Value], ast.AST], Value]
+    run: Callable[[Caller, list[Value], dict[str, Value], ast.AST], Value]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
