@@ -56,9 +56,9 @@ def parse(text: str, name: str, diagnostics: Diagnostics) -> ast.Module | None:
     except (RecursionError, MemoryError, ValueError):
         _too_deep(name, 1, diagnostics)
         return None
-    line = _line_nested_too_deeply(tree)
-    if line is not None:
-        _too_deep(name, line, diagnostics)
+    deepest = _line_nested_too_deeply(tree)
+    if deepest is not None:
+        _too_deep(name, deepest, diagnostics)
         return None
     return tree
 

@@ -65,7 +65,7 @@ class Source:
                 end = min(end, comment.col)
             start = span.col if line == span.line else 0
             pieces.append(text[start:end].strip().removesuffix("\\").strip())
-        return _join(piece for piece in pieces if piece)
+        return _join([piece for piece in pieces if piece])
 
     def comments_above(self, line: int) -> tuple[str, ...]:
         """The unbroken block of own-line comments that ends directly above `line`."""
@@ -77,9 +77,9 @@ class Source:
         return tuple(reversed(found))
 
 
-def _join(pieces: object) -> str:
+def _join(pieces: list[str]) -> str:
     text = ""
-    for piece in pieces:  # type: ignore[attr-defined]
+    for piece in pieces:
         tight = not text or text[-1] in "([{" or piece[0] in ")]}"
         text += piece if tight else f" {piece}"
     return re.sub(r",([)\]}])$", r"\1", text) if text.count("(") else text
