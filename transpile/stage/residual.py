@@ -70,6 +70,7 @@ class Residual:
             yield body
         finally:
             self.blocks.pop()
+            self.footers.pop()
 
     def loop(
         self, names: Sequence[str], iterator: Expr, body: cst.BaseSuite, lead: Lead, origin: Origin
@@ -108,7 +109,7 @@ class Residual:
             line = cst.SimpleStatementLine([cst.Pass()])
             self.origins[line] = origin
             body = [line]
-        return cst.IndentedBlock(body, header=_trailing(header), footer=_footer(footer))
+        return cst.IndentedBlock(body, header=_trailing(header), footer=_comment_lines(footer))
 
     def _add(self, node: Statement, origin: Origin) -> None:
         self.count += 1
@@ -129,12 +130,6 @@ Lead = Sequence[cst.EmptyLine]
 
 def _comment_lines(comments: Sequence[str]) -> list[cst.EmptyLine]:
     return [cst.EmptyLine(comment=cst.Comment(text)) for text in comments]
-
-
-def _footer(comments: Sequence[str]) -> list[cst.EmptyLine]:
-    """Comments at the end of a block; libcst counts their indentation from the block's outside."""
-    inside = cst.SimpleWhitespace("    ")
-    return [cst.EmptyLine(whitespace=inside, comment=cst.Comment(text)) for text in comments]
 
 
 def _trailing(comment: str | None) -> cst.TrailingWhitespace:
