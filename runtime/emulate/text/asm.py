@@ -103,7 +103,7 @@ class Instruction:
 Item = Label | Registers | Instruction | str  # "{" and "}" open and close a scope of names
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
+_LABEL = re.compile(r"\s*([A-Za-z_$%][\w$%=]*)\s*:(?!:)")
 _GUARD = re.compile(r"@(!?)\s*([\w%$]+)\s+")
 
 
