@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -22,6 +23,8 @@ from tile2c.runtime.records import Expression, KernelRecord, Launch, LaunchArgum
 from tile2c.runtime.tensors import TensorView, view
 
 WARM_UP = 3
+
+_ALIGNED = re.compile(r"(\w+) % (\d+) == 0")
 
 
 class Kernel:
@@ -118,7 +121,7 @@ class Kernel:
         conditions = {**names, **{name: pointer.address for name, pointer in pointers.items()}}
         for condition in self.record.requires:
             if not evaluate(condition, conditions):
-                raise ValueError(f"{self.name} requires {condition}{_told(condition, conditions)}")
+                raise ValueError(_broken(self.name, condition, conditions, pointers))
         scratch = self._workspace(names, session, workspace)
         for _, group in groupby(self.record.launches, key=lambda launch: launch.group):
             chosen = next((item for item in group if _holds(item, conditions)), None)
@@ -217,7 +220,12 @@ def _triple(extents: Sequence[Expression], names: Mapping[str, int]) -> tuple[in
     return x, y, z
 
 
-def _told(condition: str, names: Mapping[str, int]) -> str:
-    """` with N = 7`: what the names of a condition stand for."""
-    found = [f"{name} = {names[name]}" for name in sorted(names_of(condition)) if name in names]
-    return f", but {', '.join(found)}" if found else ""
+def _broken(
+    kernel: str, condition: str, names: Mapping[str, int], pointers: Mapping[str, Pointer]
+) -> str:
+    """What a condition that every call needs asks of the caller."""
+    aligned = _ALIGNED.fullmatch(condition.strip())
+    if aligned is not None and aligned[1] in pointers:
+        return f"{aligned[1]} must start at a multiple of {aligned[2]} bytes for {kernel}"
+    values = [f"{name} = {names[name]}" for name in sorted(names_of(condition)) if name in names]
+    return f"{kernel} needs {condition}, but {', '.join(values)}"

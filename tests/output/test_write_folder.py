@@ -306,8 +306,10 @@ def test_a_run_killed_between_file_and_base_is_finished_by_the_next(tmp_path: Pa
     run(tmp_path, kernel())
     new = kernel(body=BODY.replace("block = 128", "block = 64"))
     (tmp_path / "gemm.cu").write_text(header.sign(new.text))
+    (tmp_path / ".tile2c.json.abc.tmp").write_text("half")
     assert run(tmp_path, new) == []
     assert check(tmp_path, new) == []
+    assert not (tmp_path / ".tile2c.json.abc.tmp").exists()
 
 
 def test_a_broken_manifest_is_one_clear_error(tmp_path: Path) -> None:

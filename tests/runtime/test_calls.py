@@ -253,3 +253,16 @@ def test_other_frameworks(tmp_path: Path) -> None:
     a = np.ones(5, np.float32)
     assert add(Capsule(a), Capsule(a), 1.0).shape == (5,)
     assert recorder.calls[-1].arguments[0].address == a.ctypes.data  # type: ignore[union-attr]
+
+
+def test_what_every_call_needs_is_told(tmp_path: Path) -> None:
+    entry = manifests.add_entry(requires=["A % 16 == 0", "N % 4 == 0"])
+    add, _ = kernel(tmp_path, entry)
+    raw = np.ones(32, np.float32)
+    start = -(raw.ctypes.data // 4) % 4
+    aligned, shifted = raw[start : start + 8], raw[start + 1 : start + 9]
+    assert add(aligned, shifted, 1.0).shape == (8,)
+    with pytest.raises(ValueError, match="A must start at a multiple of 16 bytes for add"):
+        add(shifted, aligned, 1.0)
+    with pytest.raises(ValueError, match="add needs N % 4 == 0, but N = 7"):
+        add(aligned[:7], aligned[:7], 1.0)

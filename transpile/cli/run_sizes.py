@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from tile2c.runtime.records import Expression, KernelRecord
+from tile2c.runtime.expressions import names_of
+from tile2c.runtime.records import KernelRecord
 from tile2c.transpile.cli.status import UsageProblem, suggestion
 
 UNKNOWN_TILE = 128
 SMALLEST_TAIL = 8
 ROUNDS = 3  # of a size that the grid does not split: enough to fill and drain a pipeline
 
-_DIVISION = re.compile(r"\b([A-Za-z_]\w*)\b[^/%,]*?//?\s*(\d+)")
+_CAPPED = re.compile(r"min\(.*,\s*(\d+)\)")
 _PROMISE = re.compile(r"(?:\w+\.)?(\w+)\s*%\s*(\d+)\s*==?\s*(\d+)")
 
 
@@ -48,23 +48,41 @@ def default_sizes(record: KernelRecord) -> dict[str, int]:
 def _small(record: KernelRecord, name: str) -> int:
     tile = _grid_tile(record, name)
     if tile is not None:
-        return tile + max(SMALLEST_TAIL, tile // 3 // SMALLEST_TAIL * SMALLEST_TAIL)
+        tail = max(SMALLEST_TAIL, tile // 3 // SMALLEST_TAIL * SMALLEST_TAIL)
+        return tile * _most_blocks(record, name) + tail
     block = record.parameters.get(f"block_{name}")
     if not isinstance(block, int) or block <= 1:
         return UNKNOWN_TILE + SMALLEST_TAIL
     return block * ROUNDS + SMALLEST_TAIL
 
 
+def _extents_of(record: KernelRecord, name: str) -> list[str]:
+    """The grid's extents that ask for a size."""
+    extents = [str(extent) for launch in record.launches for extent in launch.grid]
+    return [extent for extent in extents if name in names_of(extent)]
+
+
 def _grid_tile(record: KernelRecord, name: str) -> int | None:
-    """By what the grid divides a size: 128 for `(N + 127) / 128`."""
-    extents: Sequence[Expression] = [extent for item in record.launches for extent in item.grid]
+    """By what the grid divides a size: 128 for `(N + 127) / 128`; 1 for a block each."""
+    division = re.compile(rf"\b{re.escape(name)}\b[^/%,]*(?://?|,)\s*(\d+)")
+    extents = _extents_of(record, name)
     for extent in extents:
-        for found, divisor in _DIVISION.findall(str(extent)):
-            if found == name and int(divisor) > 0:
-                return int(divisor)
-    if any(re.search(rf"\b{re.escape(name)}\b", str(extent)) for extent in extents):
-        return 1  # one block for each
-    return None
+        found = division.search(extent)
+        if found is not None and int(found[1]) > 0:
+            return int(found[1])
+    return 1 if extents else None
+
+
+def _most_blocks(record: KernelRecord, name: str) -> int:
+    """How many blocks a size may have before they take several tiles each: 40 of `min(…, 40)`.
+
+    Where several sizes share the blocks, small ones stay small: the matrix would be large.
+    """
+    for extent in _extents_of(record, name):
+        found = _CAPPED.fullmatch(extent)
+        if found is not None and names_of(extent) == {name}:
+            return int(found[1])
+    return 1
 
 
 def _kept(record: KernelRecord, name: str, size: int) -> int:

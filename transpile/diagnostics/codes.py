@@ -98,7 +98,7 @@ CODES: dict[str, str] = {
     "T2C620": "a kernel file does not compile",
     "T2C621": "the compiler of a target is not there",
     # 7xx: running kernels
-    "T2C701": "a kernel raced, deadlocked, or touched what is not its own",
+    "T2C701": "a kernel cannot run, or did something that it must not do",
     "T2C702": "the device that was asked for is not there",
     "T2C703": "a kernel cannot be run with these arguments",
     "T2C704": "the tile program itself has no meaning for these arguments",

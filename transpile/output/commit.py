@@ -92,6 +92,9 @@ def _make_folders(folder: Path) -> list[Path]:
 
 def _staged(path: Path, content: bytes) -> Path:
     """A finished temporary file beside `path`, with the mode that `path` has or would get."""
+    for left_over in path.parent.glob(f".{path.name}.*.tmp"):
+        if left_over.name.count(".") == path.name.count(".") + 3:  # not that of a longer name
+            left_over.unlink(missing_ok=True)  # of a run that was killed
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     temporary = Path(name)
     try:

@@ -1,0 +1,51 @@
+"""Sizes that `tile2c run` chooses: small, with a tail, keeping promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tile2c.runtime.records import KernelRecord, Launch
+from tile2c.transpile.cli.run_sizes import default_sizes, given_sizes
+from tile2c.transpile.cli.status import UsageProblem
+
+
+def record(*grid: str, sizes: str = "N", **changes: Any) -> KernelRecord:
+    launch = Launch(0, None, "f", (*grid, 1, 1)[:3], (128, 1, 1), 0, None, ())
+    values: dict[str, Any] = {
+        "parameters": {},
+        "defines": (),
+        "sizes": tuple(sizes.split()),
+        **changes,
+    }
+    return KernelRecord(
+        "f", "cuda:sm_80", "f.cu", "f.py", arguments=(), launches=(launch,), workspace_bytes=None,
+        workspace_align=256, modules=(), **values,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (record("(N + 127) / 128"), {"N": 168}),
+        (record("ceildiv(N, 1024)"), {"N": 1360}),
+        (record("N"), {"N": 9}),
+        (record("min((N + 7) / 8, 40)"), {"N": 328}),
+        (record("min(((M + 127) / 128) * ((N + 63) / 64), 132)", sizes="M N"), {"M": 168, "N": 80}),
+        (record("1", parameters={"block_N": 32}), {"N": 104}),
+        (record("1", parameters={"block_N": 1}), {"N": 136}),
+        (record("(N + 127) / 128", defines=("N%64=0",)), {"N": 192}),
+        (record("(N + 127) / 128", defines=("f.N % 64 = 8",)), {"N": 200}),
+    ],
+)
+def test_default_sizes(found: KernelRecord, expected: dict[str, int]) -> None:
+    assert default_sizes(found) == expected
+
+
+def test_given_sizes() -> None:
+    found = record("N", parameters={"K": 64})
+    assert given_sizes("N=5, K=64", found) == {"N": 5}
+    with pytest.raises(UsageProblem, match="K is fixed to 64"):
+        given_sizes("K=65", found)
+    with pytest.raises(UsageProblem, match="f has no size n"):
+        given_sizes("n=5", found)
