@@ -86,8 +86,7 @@ class _Walker:
         if isinstance(step, QueueStep):
             return (), step, self.passed(step, state)
         if isinstance(step, Order):
-            pair = (step.before, step.after)
-            return (), step, frozenset(i for i in state if (i[1], i[3]) != pair)
+            return (), step, _settled(state, step.before, step.after)
         added: list[Step] = []
         for use in _uses(step):
             if not (isinstance(step, VectorCall) and step.goes_on):
@@ -101,11 +100,25 @@ class _Walker:
     ) -> tuple[tuple[Step, ...], Step, frozenset[Pending]]:
         if isinstance(step, Loop) and step.independent:
             return self.rounds_apart(step, state)
+        added: list[Step] = []
+        if all(isinstance(inner, VectorCall) for inner in step.body):
+            state = self.settled_before(step.body, state, added)
         while True:
             body, after = self.steps(step.body, state)
             if after <= state:
-                return (), replace(step, body=body), state
+                return tuple(added), replace(step, body=body), state
             state = state | after
+
+    def settled_before(
+        self, body: tuple[Step, ...], state: frozenset[Pending], added: list[Step]
+    ) -> frozenset[Pending]:
+        """Waits for other units once, in front of a loop of nothing but vector calls."""
+        own = frozenset(item for item in state if item[1] == "V")
+        rest = state - own
+        for inner in body:
+            for use in _uses(inner):
+                rest = self.use(use, rest, added)
+        return rest | own
 
     def rounds_apart(
         self, step: Loop, state: frozenset[Pending]
@@ -137,7 +150,7 @@ class _Walker:
                 added.append(Barrier(unit=before, remark=why))
             else:
                 added.append(Order(before=before, after=use.unit, remark=why))
-            state = frozenset(item for item in state if (item[1], item[3]) != (before, use.unit))
+            state = _settled(state, before, use.unit)
         return state
 
     def repeats(self, memory: str) -> bool:
@@ -148,7 +161,7 @@ class _Walker:
         name = use.memory
         if use.mode == "read":
             return f"{name} is complete"
-        return f"{name} is complete before it changes" if written else f"{name} has been read"
+        return f"{name} has been written" if written else f"{name} has been read"
 
     def passed(self, step: QueueStep, state: frozenset[Pending]) -> frozenset[Pending]:
         """What a queue settles: the hand-over on dequeue, the way back on free (and allocate)."""
@@ -163,6 +176,16 @@ class _Walker:
         return frozenset(
             item for item in state if (item[0], item[1], item[3]) != (step.tile, *pair)
         )
+
+
+def _settled(state: frozenset[Pending], before: Unit, after: Unit) -> frozenset[Pending]:
+    """`after` now knows what `before` has done, and what `before` knows to be done."""
+    return frozenset(
+        item
+        for item in state
+        if item[3] != after
+        or not (item[1] == before or (item[0], item[1], item[2], before) not in state)
+    )
 
 
 def _uses(step: Step) -> list[_Use]:

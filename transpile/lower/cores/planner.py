@@ -41,6 +41,7 @@ from tile2c.transpile.lower.cores.stage_globals import stage_globals
 from tile2c.transpile.lower.cores.statements import lower_statements
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.cores.verify import verify
+from tile2c.transpile.lower.cores.versions import split_versions
 from tile2c.transpile.lower.facts import Facts
 from tile2c.transpile.targets.cores import CoresTarget
 
@@ -48,7 +49,8 @@ from tile2c.transpile.targets.cores import CoresTarget
 def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
     """The plan of a function with one launch. Raises InputError for what has no whole-tile form."""
     taken = _taken(function, target)
-    launch = stage_globals(function.launches[0], target, taken)
+    staged = stage_globals(function.launches[0], target, taken)
+    launch = split_versions(staged, taken)
     whole = _Attempt(function, launch, target, Names(set(taken)))
     if whole.fit is not None and (whole.fit.depth == "2" or not whole.repeats):
         return whole.plan(None)
@@ -58,9 +60,11 @@ def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
         attempt = _Attempt(function, smaller, target, names)
         if attempt.fit is not None and attempt.fit.depth == "2":
             return attempt.plan(cut)
-    if whole.fit is not None:
-        return whole.plan(None)
-    raise _too_large(whole)
+    if whole.fit is None:
+        whole = _Attempt(function, staged, target, Names(set(taken)))
+    if whole.fit is None:
+        raise _too_large(whole)
+    return whole.plan(None)
 
 
 @dataclass(frozen=True, slots=True)

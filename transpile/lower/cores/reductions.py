@@ -201,15 +201,18 @@ class _Reduction:
             )
 
         column = shape.column_var
-        self.context.emit(
-            Loop(
-                var=column,
-                start=const(0),
-                stop=const(full * repeat),
-                step=const(repeat),
-                body=(call(column, repeat),),
+        if full == 1:
+            self.context.emit(call(const(0), repeat))
+        else:
+            self.context.emit(
+                Loop(
+                    var=column,
+                    start=const(0),
+                    stop=const(full * repeat),
+                    step=const(repeat),
+                    body=(call(column, repeat),),
+                )
             )
-        )
         if rest:
             self.context.emit(call(const(full * repeat), rest))
         self._fold(dst, partial, repeat, 8)
