@@ -160,3 +160,19 @@ def test_help_version_and_targets(source: Path, capsys: pytest.CaptureFixture[st
     assert main(["--targets"]) == 0
     assert "cuda:sm_80" in capsys.readouterr().out
     assert main([]) == 2
+
+
+def test_a_broken_manifest_is_status_1(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["add.py", "-o", "out"])
+    Path("out/tile2c.json").write_text("<<<<<<< ours")
+    for extra in ([], ["--check"], ["--force"]):
+        assert main(["add.py", "-o", "out", *extra]) == 1
+        assert "tile2c.json cannot be read: it holds conflict marks" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made_is_status_1(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("file").write_text("")
+    assert main(["add.py", "-o", "file/out"]) == 1
+    assert "T2C606" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Format, Reporter, status_of
 from tile2c.transpile.cli.status import Status, UsageProblem, nearest, suggestion
-from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.diagnostics import Diagnostics, InputError
 
 if TYPE_CHECKING:
     from tile2c.transpile.output.generated import GeneratedKernel
@@ -128,6 +128,10 @@ def _check_input(name: str) -> None:
 
     path = Path(name)
     if path.is_file():
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise UsageProblem("T2C003", f"{name} cannot be read: {error.strerror}") from error
         return
     if path.is_dir():
         raise UsageProblem("T2C003", f"{name} is a folder, not a file", f"tile2c {name}/*.py -o …")
@@ -205,14 +209,18 @@ def _write_or_check(options: Options, request: Request) -> int:
     diagnostics = Diagnostics()
     assert options.out is not None
     out = Path(options.out)
-    if options.check:
-        check(options, request, diagnostics, reporter)
-    else:
-        written = write(options, request, diagnostics, reporter)
-        for file in written.files if written else ():
-            reporter.done(f"wrote {(out / file).as_posix()}")
-        for file in written.removed if written else ():
-            reporter.done(f"removed {(out / file).as_posix()}")
+    written = None
+    try:
+        if options.check:
+            check(options, request, diagnostics, reporter)
+        else:
+            written = write(options, request, diagnostics, reporter)
+    except InputError as error:
+        diagnostics.add(error.diagnostic)
+    for file in written.files if written else ():
+        reporter.done(f"wrote {(out / file).as_posix()}")
+    for file in written.removed if written else ():
+        reporter.done(f"removed {(out / file).as_posix()}")
     reporter.show_all(diagnostics.items)
     return status_of(diagnostics)
 
