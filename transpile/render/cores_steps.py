@@ -30,7 +30,7 @@ from tile2c.transpile.lower.cores.plan import (
 )
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
-from tile2c.transpile.render.statements import wrap_call
+from tile2c.transpile.render.finish import wrap
 
 WIDTH = 100
 
@@ -76,7 +76,7 @@ class StepPrinter:
     def _remarked(self, step: Step, columns: int) -> str:
         text = self._text(step, columns)
         if "\n" not in text:
-            text = wrap_call(text, columns)
+            text = wrap(text, columns)
         if not step.remark:
             return text
         first, _, rest = text.partition("\n")

@@ -20,6 +20,7 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
+from tile2c.transpile.render.finish import finish
 from tile2c.transpile.render.header import head_lines
 from tile2c.transpile.render.marks import Marks
 from tile2c.transpile.render.statements import StatementPrinter
@@ -50,11 +51,11 @@ def render(
         headers=plan.headers,
         constants=[_constant(constant, printer) for constant in plan.constants],
         helpers=[
-            fill(target.templates, f"helpers/{helper.template}.j2", **dict(helper.fields))
+            finish(fill(target.templates, f"helpers/{helper.template}.j2", **dict(helper.fields)))
             for helper in plan.helpers
         ],
-        bodies=[_body(body, target, statements) for body in plan.bodies],
-        entries=[_entry(entry, target, statements) for entry in plan.entries],
+        bodies=[finish(_body(body, target, statements)) for body in plan.bodies],
+        entries=[finish(_entry(entry, target, statements)) for entry in plan.entries],
     )
     plain, origins = marks.resolve(text + "\n", line_directives=line_info)
     return GeneratedKernel(

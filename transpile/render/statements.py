@@ -23,6 +23,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
+from tile2c.transpile.render.finish import comment, wrap
 from tile2c.transpile.render.marks import Marks
 
 WIDTH = 100
@@ -53,10 +54,10 @@ class StatementPrinter:
             first, _, rest = text.partition("\n")
             marked = f"{first}  // {statement.remark}"
             if len(marked) > columns:
-                text = f"{_comment(statement.remark, columns)}\n{text}"
+                text = f"{comment(statement.remark, columns)}\n{text}"
             else:
                 text = marked + (f"\n{rest}" if rest else "")
-        above = "\n".join(_comment(line, columns) for line in statement.comments)
+        above = "\n".join(comment(line, columns) for line in statement.comments)
         whole = "\n".join(part for part in (above, text) if part)
         if isinstance(statement, Section) and statement.span is not None and whole:
             return self.marks.around(whole, statement.span)
@@ -70,16 +71,16 @@ class StatementPrinter:
         if isinstance(statement, Assign):
             target, value = self.c(statement.target), self.c(statement.value)
             text = self._fill("assign.j2", target=target, value=value, op=statement.op)
-            return wrap_call(text, columns)
+            return wrap(text, columns)
         if isinstance(statement, Do):
-            return wrap_call(self._fill("do.j2", call=self.c(statement.call)), columns)
+            return wrap(self._fill("do.j2", call=self.c(statement.call)), columns)
         if isinstance(statement, Loop):
             return self._loop(statement, columns)
         if isinstance(statement, Branch):
             return self._branch(statement, columns)
         if isinstance(statement, Escape):
             condition = self.c(statement.condition) if statement.condition else ""
-            return self._fill("escape.j2", kind=statement.kind, condition=condition)
+            return wrap(self._fill("escape.j2", kind=statement.kind, condition=condition), columns)
         if isinstance(statement, Sync):
             return self._fill("sync.j2")
         if isinstance(statement, Lambda):
@@ -103,7 +104,7 @@ class StatementPrinter:
             return "\n".join(
                 self._declaration(replace(statement, names=(name,))) for name in statement.names
             )
-        return wrap_call(text, columns)
+        return wrap(text, columns)
 
     def _declaration(self, statement: Local) -> str:
         prefix = "__shared__ " if statement.shared else ""
@@ -160,58 +161,15 @@ class StatementPrinter:
             and "\n" not in then
             and len(condition) + len(then) + 5 <= columns
         )
+        constexpr = "constexpr " if branch.constexpr else ""
+        if not inline:
+            head = f"if {constexpr}("
+            condition = wrap(f"{head}{condition}) {{", columns)[len(head) : -len(") {")]
         return self._fill(
             "branch.j2",
-            constexpr="constexpr " if branch.constexpr else "",
+            constexpr=constexpr,
             condition=condition,
             then=then,
             orelse=self.block(branch.orelse, columns - 4),
             inline=inline,
         )
-
-
-def wrap_call(text: str, columns: int) -> str:
-    """Breaks a long line between a call's arguments, which then stand under the first one."""
-    if len(text) <= columns or "(" not in text:
-        return text
-    start = _outermost_call(text)
-    if start is None:
-        return text
-    pieces, depth, piece = [], 0, ""
-    for char in text[start:]:
-        depth += (char in "([{") - (char in ")]}")
-        piece += char
-        if char == "," and depth == 0:
-            pieces.append(piece)
-            piece = ""
-    pieces.append(piece)
-    lines = [text[:start] + pieces[0].strip()]
-    for part in (p.strip() for p in pieces[1:]):
-        if len(lines[-1]) + 1 + len(part) <= columns:
-            lines[-1] += f" {part}"
-        else:
-            lines.append(" " * start + part)
-    return "\n".join(lines)
-
-
-def _outermost_call(text: str) -> int | None:
-    """Where the arguments of the line's last outermost call begin; None if it has a single one."""
-    depth, start = 0, None
-    for place, char in enumerate(text):
-        if char in "([{":
-            if char == "(" and depth == 0 and place and (text[place - 1].isalnum() or text[place - 1] in "_>"):
-                start = place + 1
-            depth += 1
-        depth -= char in ")]}"
-    return start
-
-
-def _comment(text: str, columns: int) -> str:
-    """The text as `//` lines no wider than `columns`."""
-    words, lines, line = text.split(" "), [], "//"
-    for word in words:
-        if len(line) + 1 + len(word) > columns and line != "//":
-            lines.append(line)
-            line = "//"
-        line += f" {word}"
-    return "\n".join([*lines, line])

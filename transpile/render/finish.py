@@ -1,0 +1,187 @@
+"""What depends on the length of a line: signatures, short functions, long comments.
+
+Templates lay out one function in its longest form; here its first lines get the form that
+clang-format keeps, so that nobody's formatter changes a generated file (see `.clang-format`).
+"""
+
+from __future__ import annotations
+
+import re
+
+WIDTH = 100
+_MARK = re.compile("[\x01\x02]\\d+\x03")  # see marks.py: invisible in the end
+_SHORT = re.compile(r"^([^/\s#].*\)) \{\n    ([^\n]+[;}])\n\}$", re.MULTILINE)
+
+
+def finish(text: str) -> str:
+    """The text of one top-level function or helper, with lines broken where they end too far right."""
+    return short_functions(signatures(comments(text)))
+
+
+def comments(text: str) -> str:
+    """Comments between functions, broken between words."""
+    lines = text.split("\n")
+    return "\n".join(comment(line[3:], WIDTH) if _too_long(line) else line for line in lines)
+
+
+def _too_long(line: str) -> bool:
+    return line.startswith("// ") and len(line) > WIDTH
+
+
+def comment(text: str, columns: int) -> str:
+    """The text as `//` lines no wider than `columns`."""
+    words, lines, line = text.split(" "), [], "//"
+    for word in words:
+        if len(line) + 1 + len(word) > columns and line != "//":
+            lines.append(line)
+            line = "//"
+        line += f" {word}"
+    return "\n".join([*lines, line])
+
+
+def signatures(text: str) -> str:
+    """Parameters one a line when they have a remark, else side by side.
+
+    They stand under the first one, or, if a line would pass the width, four columns in.
+    """
+    lines = text.split("\n")
+    found: list[str] = []
+    place = 0
+    while place < len(lines):
+        end = _end_of_signature(lines, place)
+        if end is None:
+            found.append(lines[place])
+            place += 1
+            continue
+        found += _signature(lines[place], [line.strip() for line in lines[place + 1 : end + 1]])
+        place = end + 1
+    return "\n".join(found)
+
+
+def _end_of_signature(lines: list[str], start: int) -> int | None:
+    head = lines[start]
+    if not head.endswith("(") or head.startswith((" ", "//", "#")):
+        return None
+    for place in range(start + 1, len(lines)):
+        if lines[place].split("  //")[0].endswith((") {", ");")):
+            return place
+    return None
+
+
+def _signature(head: str, params: list[str]) -> list[str]:
+    aligned = _pack(params, WIDTH - len(head))
+    if all(len(line) <= WIDTH - len(head) for line in aligned):
+        return [head + aligned[0], *(" " * len(head) + line for line in aligned[1:])]
+    return [head, *(f"    {line}" for line in _pack(params, WIDTH - 4))]
+
+
+def _pack(params: list[str], columns: int) -> list[str]:
+    """Neighbours without a remark share a line while they fit."""
+    lines: list[str] = []
+    for param in params:
+        joins = lines and "//" not in lines[-1] and len(lines[-1]) + 1 + len(param) <= columns
+        if joins:
+            lines[-1] += f" {param}"
+        else:
+            lines.append(param)
+    return lines
+
+
+def short_functions(text: str) -> str:
+    """A function of one statement goes on one line if it fits."""
+
+    def joined(match: re.Match[str]) -> str:
+        line = f"{match[1]} {{ {match[2]} }}"
+        fits = len(_MARK.sub("", line)) <= WIDTH and "//" not in line and "asm" not in match[1]
+        return line if fits and match[1].count("(") == match[1].count(")") else match[0]
+
+    return _SHORT.sub(joined, text)
+
+
+# ---- statements
+
+
+def wrap(text: str, columns: int) -> str:
+    """A statement of one line, broken where clang-format breaks it: after the assignment if the value
+    then fits, else between the arguments of its last call, else between operands."""
+    if len(text) <= columns:
+        return text
+    value = _value(text)
+    if value:
+        target, rest = text[:value].rstrip(), text[value:]
+        if len(rest) + 4 <= columns and "{" not in rest:
+            return f"{target}\n    {rest}"
+    for broken in (
+        _between(text, ","),
+        _between(text, "&&"),
+        _between(text, "||"),
+        _operands(text),
+    ):
+        if broken and all(len(line) <= columns for line in _packed(*broken, columns)):
+            return "\n".join(_packed(*broken, columns))
+    return text
+
+
+def _value(text: str) -> int:
+    """Where the assigned value begins; 0 if the statement assigns nothing."""
+    depth = 0
+    for place, char in enumerate(text):
+        depth += (char in "([{") - (char in ")]}")
+        if depth == 0 and text[place : place + 2] == "= " and text[place - 1] in " +-*/%&|^<>":
+            return place + 2
+    return 0
+
+
+def _between(text: str, separator: str) -> tuple[str, list[str]] | None:
+    """The head of the last outermost parenthesis, and what stands between its separators."""
+    start = _outermost(text, call=separator == ",")
+    if start is None:
+        return None
+    pieces, depth, piece = [], 0, ""
+    for place, char in enumerate(text[start:], start):
+        depth += (char in "([{") - (char in ")]}")
+        piece += char
+        if depth == 0 and text[place - len(separator) + 1 : place + 1] == separator:
+            pieces.append(piece.strip())
+            piece = ""
+    pieces.append(piece.strip())
+    return (text[:start], pieces) if len(pieces) > 1 else None
+
+
+def _outermost(text: str, *, call: bool) -> int | None:
+    """Behind the last parenthesis that no other one encloses; of a call, or of a condition."""
+    depth, start = 0, None
+    for place, char in enumerate(text):
+        if char == "(" and depth == 0 and place:
+            named = text[place - 1].isalnum() or text[place - 1] in "_>"
+            if named == call:
+                start = place + 1
+        depth += (char in "([{") - (char in ")]}")
+    return start
+
+
+def _operands(text: str) -> tuple[str, list[str]] | None:
+    """The statement up to its value, and the terms of the value."""
+    start = _value(text) or (len("return ") if text.startswith("return ") else 0)
+    if not start:
+        return None
+    pieces, depth, piece = [], 0, ""
+    for place, char in enumerate(text[start:], start):
+        depth += (char in "([{") - (char in ")]}")
+        piece += char
+        if depth == 0 and text[place - 1 : place + 2] in (" + ", " - "):
+            pieces.append(piece.strip())
+            piece = ""
+    pieces.append(piece.strip())
+    return (text[:start], pieces) if len(pieces) > 1 else None
+
+
+def _packed(head: str, pieces: list[str], columns: int) -> list[str]:
+    """The pieces behind the head, and under the first of them."""
+    lines = [head + pieces[0]]
+    for piece in pieces[1:]:
+        if len(lines[-1]) + 1 + len(piece) <= columns:
+            lines[-1] += f" {piece}"
+        else:
+            lines.append(" " * len(head) + piece)
+    return lines
