@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.diagnostics.render import as_text, ordered
 from tile2c.transpile.read import Source, read_source
@@ -41,7 +40,9 @@ class Program:
     @property
     def messages(self) -> list[str]:
         lines = {self.source.name: self.source.lines}
-        return [as_text(d, lambda name: lines.get(name, ())) for d in ordered(self.diagnostics.items)]
+        return [
+            as_text(d, lambda name: lines.get(name, ())) for d in ordered(self.diagnostics.items)
+        ]
 
     @property
     def codes(self) -> list[str]:

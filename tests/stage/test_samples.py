@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.read import read_source
 from tile2c.transpile.stage import NormalKernel, normalize, parse_defines
@@ -63,7 +62,7 @@ def test_gemm() -> None:
     assert kernel.text == GEMM
 
 
-GEMM = '''\
+GEMM = """\
 import tilelang.language as T
 
 M = T.dynamic("M")
@@ -95,7 +94,7 @@ def gemm(
             T.copy(B[ko * block_K:ko * block_K + block_K, bx * block_N:bx * block_N + block_N], B_shared[0:block_K, 0:block_N])
             T.gemm(A_shared[0:block_M, 0:block_K], B_shared[0:block_K, 0:block_N], C_local[0:block_M, 0:block_N])
         T.copy(C_local[0:block_M, 0:block_N], C[by * block_M:by * block_M + block_M, bx * block_N:bx * block_N + block_N])
-'''  # noqa: E501
+"""  # noqa: E501
 
 
 def test_quotes_are_the_authors() -> None:

@@ -15,6 +15,7 @@ from tile2c.transpile.stage.invoke import Caller
 from tile2c.transpile.stage.values import (
     MISSING,
     Closure,
+    Decorated,
     Foreign,
     HostClass,
     HostTensor,
@@ -343,8 +344,9 @@ class Host(Caller):
         finally:
             self.frame = frame
         for cell in scope.cells.values():  # methods do not see the names of their class
-            if isinstance(cell.value, Closure):
-                cell.value.scope = frame.scope
+            inner = cell.value.function if isinstance(cell.value, Decorated) else cell.value
+            if isinstance(inner, Closure):
+                inner.scope = frame.scope
         cls.fields = tuple(
             (statement.target.id, scope.cells[statement.target.id].value)
             if statement.value is not None

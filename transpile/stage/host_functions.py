@@ -16,6 +16,7 @@ from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.values import (
     BoundMethod,
     Closure,
+    Decorated,
     DType,
     Foreign,
     HostClass,
@@ -47,6 +48,10 @@ def call_builtin(
     """Calls builtin `name`; Unknown operands give Unknown, values of the kernel an error."""
     if name in ("print", "input", "exit", "quit"):
         return None
+    if name in ("property", "staticmethod", "classmethod"):
+        return Decorated(name, args[0] if args else None)
+    if name in ("object", "super") or name.endswith(("Error", "Exception", "Warning")):
+        return Unknown(f"{name}() is not evaluated", ev.span(node))
     if name in _TRANSPARENT:
         return _TRANSPARENT[name](ev, args, kwargs, node)
     unknown = next((v for v in args if isinstance(v, Unknown | Foreign)), None)
@@ -305,7 +310,11 @@ _PLAIN: dict[str, Callable[..., Value]] = {
 }
 _OVER_ITEMS = frozenset(("min", "max", "zip", "enumerate", "reversed", "set", "frozenset"))
 BUILTINS = frozenset(
-    (*_PLAIN, *_TRANSPARENT, "print", "input", "exit", "quit", "object", "property")
+    (
+        *(*_PLAIN, *_TRANSPARENT, "print", "input", "exit", "quit", "object", "super"),
+        *("property", "staticmethod", "classmethod", "Exception", "ValueError", "TypeError"),
+        *("RuntimeError", "NotImplementedError", "AssertionError", "ImportError", "KeyError"),
+    )
 )
 
 

@@ -17,6 +17,7 @@ from tile2c.transpile.stage.values import (
     BoundMethod,
     Cell,
     Closure,
+    Decorated,
     DType,
     Foreign,
     HostClass,
@@ -151,6 +152,10 @@ class Caller(Evaluator):
                 return self._instance_attribute(owner, name, node, default)
             case HostClass():
                 cell = owner.scope.cells.get(name)
+                if cell is not None and isinstance(cell.value, Decorated):
+                    function = cell.value.function
+                    bound = cell.value.kind == "classmethod"
+                    return self.bind_self(function, owner, node) if bound else function
                 if cell is not None:
                     return cell.value
                 return Unknown(f"{owner.name} has no {name}", self.span(node))
@@ -245,13 +250,13 @@ class Caller(Evaluator):
         while isinstance(cls, HostClass):
             cell = cls.scope.cells.get(name)
             if cell is not None:
-                return self.bind_self(cell.value, owner)
+                return self.bind_self(cell.value, owner, node)
             cls = next((base for base in cls.bases if isinstance(base, HostClass)), None)
         if default:
             return default[0]
         return Unknown(f"the attribute {name} is not evaluated", self.span(node))
 
-    def bind_self(self, value: Value, owner: Value) -> Value:
+    def bind_self(self, value: Value, owner: Value, at: ast.AST) -> Value:
         """A function of a class as a method of `owner`."""
         match value:
             case Closure():
@@ -260,9 +265,16 @@ class Caller(Evaluator):
                     owner, value.arguments,
                 )  # fmt: skip
             case JitFunction(inner=Closure() as inner):
-                return JitFunction(self.bind_self(inner, owner), value.configs)
+                return JitFunction(self.bind_self(inner, owner, at), value.configs)
             case MacroFunction():
-                return MacroFunction(self.bind_self(value.closure, owner))
+                return MacroFunction(self.bind_self(value.closure, owner, at))
+            case Decorated(kind="property"):
+                method = self.bind_self(value.function, owner, at)
+                return self.invoke(method, [], {}, at)
+            case Decorated(kind="classmethod"):
+                return self.bind_self(value.function, owner.cls, at)
+            case Decorated():
+                return value.function
             case _:
                 return value
 

@@ -110,5 +110,7 @@ def launches(ev: Evaluator, closure: Closure) -> bool:
 def makes_kernels(ev: Evaluator, closure: Closure) -> bool:
     """Whether a function holds a prim_func at any depth."""
     return any(
-        is_prim_func(ev, node, closure.scope, closure.source) for node in ast.walk(closure.node)
+        is_prim_func(ev, node, closure.scope, closure.source)
+        for node in ast.walk(closure.node)
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
     )

@@ -5,17 +5,19 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.read import Source
 from tile2c.transpile.stage.evaluate import Frame
 from tile2c.transpile.stage.language import Language
-from tile2c.transpile.stage.program import contains_kernel, importer
+from tile2c.transpile.stage.program import importer, makes_kernels
 from tile2c.transpile.stage.values import (
     MISSING,
     Closure,
     HostTensor,
     JitFunction,
     Missing,
+    NotReady,
+    Poisoned,
     Scope,
     Unknown,
     Value,
@@ -41,7 +43,7 @@ class Survey(Language):
 
     def run_closure(self, closure: Closure, bound: dict[str, Value], node: ast.AST) -> Value:
         self.called.add(closure.node)
-        if contains_kernel(self, closure):
+        if makes_kernels(self, closure):
             self.note(closure, bound)
         return Language.run_closure(self, closure, bound, node)
 
@@ -75,22 +77,35 @@ def survey(source: Source) -> list[Found]:
     ev.main_guard = True
     ev.execute_all(source.module.body)
     noted = {found.node for found in ev.calls}
-    for cell in list(ev.frame.scope.cells.values()):
-        value = cell.value
-        if not isinstance(value, Closure) or value.node in ev.called or ev.fuel < 0:
-            continue
-        if isinstance(value.node, ast.Lambda) or contains_kernel(ev, value):
-            continue
-        before = len(ev.calls)
-        bound = ev.bind(value, [], {}, value.node)
-        bound = {
-            name: Unknown(f"{value.name} is not called") if isinstance(given, Missing) else given
-            for name, given in bound.items()
-        }
-        try:
-            Language.run_closure(ev, value, bound, value.node)
-        except Exception:
-            continue
-        # Functions that the main guard does not reach speak only for kernels that it misses.
-        ev.calls[before:] = [found for found in ev.calls[before:] if found.node not in noted]
+    functions = [
+        cell.value
+        for cell in ev.frame.scope.cells.values()
+        if isinstance(cell.value, Closure)
+        and not isinstance(cell.value.node, ast.Lambda)
+        and not makes_kernels(ev, cell.value)
+    ]
+    used = {name for function in functions for name in _names_in(function)}
+    for function in sorted(functions, key=lambda closure: closure.name in used):
+        if function.node not in ev.called and ev.fuel >= 0:
+            _call_with_nothing(ev, function, noted)
     return ev.calls
+
+
+def _names_in(function: Closure) -> set[str]:
+    """The names that a function mentions, its own left out."""
+    found = {part.id for part in ast.walk(function.node) if isinstance(part, ast.Name)}
+    return found - {function.name}
+
+
+def _call_with_nothing(ev: Survey, function: Closure, noted: set[ast.AST]) -> None:
+    """Walks a function that the main guard does not reach; it speaks for kernels not met yet."""
+    before = len(ev.calls)
+    bound = {
+        name: Unknown(f"{function.name} is not called") if isinstance(given, Missing) else given
+        for name, given in ev.bind(function, [], {}, function.node).items()
+    }
+    try:
+        Language.run_closure(ev, function, bound, function.node)
+    except (InputError, NotReady, Poisoned):
+        pass  # a survey only looks; what fails in it fixes nothing
+    ev.calls[before:] = [found for found in ev.calls[before:] if found.node not in noted]

@@ -170,6 +170,14 @@ class JitFunction:
     configs: Value = None  # of @tilelang.autotune
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Decorated:
+    """A function of a class under `property`, `staticmethod` or `classmethod`."""
+
+    kind: str
+    function: Value
+
+
 @dataclass(slots=True, eq=False)
 class HostClass:
     """A class of the program."""
