@@ -142,6 +142,7 @@ def _target(
         proven="never run on silicon",
         summary=summary,
         lanes=lanes,
+        group="wave",
         shuffle="__shfl_xor",
         shuffle_mask=None,
         shuffle_as={"float16": "float", "bfloat16": "float"},

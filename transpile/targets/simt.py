@@ -50,7 +50,8 @@ class MatrixInstruction:
 class SimtTarget(Target):
     """Limits and mechanisms of one chip with threads."""
 
-    lanes: int  # threads that run in step: warp or wave
+    lanes: int  # threads that run in step
+    group: str = "warp"  # what the vendor calls them: warp or wave
     shuffle: str  # C name of the xor shuffle
     shuffle_mask: str | None  # its first argument, where it takes one
     shuffle_as: Mapping[str, str] = field(default_factory=dict)  # types it lacks -> the one to take

@@ -32,7 +32,8 @@ from tile2c.transpile.lower.simt.frames import Frames
 from tile2c.transpile.lower.simt.gemm import lower_gemm
 from tile2c.transpile.lower.simt.matrix import MatrixPlan
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
-from tile2c.transpile.lower.simt.pipeline import lower_pipeline, plan_staging
+from tile2c.transpile.lower.simt.pipeline import lower_pipeline, movable_loads, plan_staging
+from tile2c.transpile.lower.simt.prefetch import lower_prefetch, prefetch_depth
 from tile2c.transpile.lower.simt.reduce import lower_reduce
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step
@@ -94,6 +95,11 @@ class BlockLowering:
         staging = plan_staging(self.ctx, stmt, stmt.body)
         if staging is not None:
             return lower_pipeline(self.ctx, stmt, staging, self.body)
+        if not self.ctx.target.async_copy and int(stmt.num_stages.value) > 1:
+            loads = movable_loads(self.ctx, stmt)
+            if loads:
+                depth = prefetch_depth(self.ctx, loads)
+                return lower_prefetch(self.ctx, stmt, loads, depth, self.body)
         return [self._serial(stmt, stmt.var, stmt.start, stmt.stop, 1, False)]
 
     def _for(self, stmt: For) -> Node:

@@ -109,7 +109,7 @@ class Context:
     def warp(self) -> Expr:
         if self.threads <= self.target.lanes:
             return const(0)
-        return self._named("warp", b.div(self.thread(), const(self.target.lanes)))
+        return self._named(self.target.group, b.div(self.thread(), const(self.target.lanes)))
 
     def _named(self, name: str, value: Expr) -> Expr:
         if name not in self.wanted:
@@ -136,8 +136,8 @@ class Context:
 
     def prologue(self) -> tuple[Local, ...]:
         """Declarations of the thread names that were used, those that others build on first."""
-        order = ["thread", "lane", "warp", *[n for n in self.wanted if n not in ("thread", "lane", "warp")]]
-        groups = [["thread"], ["lane", "warp"], order[3:]]
+        basic = ("thread", "lane", self.target.group)
+        groups = [["thread"], [*basic[1:]], [n for n in self.wanted if n not in basic]]
         found: list[Local] = []
         for group in groups:
             names = [Declarator(name=n, value=self.wanted[n]) for n in group if n in self.wanted]

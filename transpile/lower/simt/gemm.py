@@ -269,17 +269,15 @@ class _Plain(_Writer):
         depth = self._along(fragment, 1, self.k, None)
         target = Element(dtype=operand.buffer.dtype, array=array, subscripts=(var,))
         if not transposed:
-            return self.loop(var, count, Assign(target=target, value=self._read(operand, across, depth)))
+            declared, row, column = self.named(across, depth)
+            read = Assign(target=target, value=self._read(operand, row, column))
+            return self.loop(var, count, *declared, read)
         e = self.ctx.namer.ours("e", "element")
         self.ctx.namer.release(e)
-        element = shared_element(
-            self.ctx,
-            operand.buffer,
-            (self._along(fragment, 1, self.k, b.local(e)), across),
-            Place(values={}),
-        )
+        declared, row, column = self.named(self._along(fragment, 1, self.k, b.local(e)), across)
+        element = shared_element(self.ctx, operand.buffer, (row, column), Place(values={}))
         one = Element(dtype=operand.buffer.dtype, array=array, subscripts=(var, b.local(e)))
-        gather = self.loop(b.local(e), fragment.values, Assign(target=one, value=element))
+        gather = self.loop(b.local(e), fragment.values, *declared, Assign(target=one, value=element))
         return self.loop(var, count, gather)
 
     def _read(self, operand: Region, row: Expr, column: Expr) -> CCall:

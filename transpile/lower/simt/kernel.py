@@ -308,6 +308,8 @@ class _Lowered:
         swizzle_helpers(ctx)
         if _has_infinity(body):
             ctx.need("infinity")
+        if _has_unrolled(body):
+            ctx.need("unroll")
         helpers = ordered(list(ctx.helpers.values()))
         params = self._params(body)
         bodies, entries, launches = self._entries(body, params)
@@ -585,6 +587,14 @@ def _names_const(value: object, name: str) -> bool:
     return False
 
 
+def _has_unrolled(value: object) -> bool:
+    if isinstance(value, Loop) and value.unroll:
+        return True
+    if isinstance(value, CStmt):
+        return any(_has_unrolled(getattr(value, item.name)) for item in fields(value))
+    return isinstance(value, tuple) and any(_has_unrolled(part) for part in value)
+
+
 def _has_infinity(value: object) -> bool:
     if isinstance(value, Const):
         return isinstance(value.value, float) and isinf(value.value)
@@ -608,7 +618,7 @@ def _with_hidden(
 
 
 _ORDER = (
-    "infinity", "vector_type", "swizzle", "shared_struct", "shared_memory", "pack", "load_vector", "store_vector",
+    "unroll", "infinity", "vector_type", "swizzle", "shared_struct", "shared_memory", "pack", "load_vector", "store_vector",
     "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "floor_div",
     "floor_mod", "ceil_div", "lanes_reduce",
 )  # fmt: skip

@@ -37,7 +37,7 @@ def plan_matrix(ctx: Context, gemm: Gemm) -> MatrixPlan:
     if ctx.threads % ctx.target.lanes:
         raise failure(
             "T2C510",
-            f"gemm needs whole warps of {ctx.target.lanes}, but the kernel has {ctx.threads} threads",
+            f"gemm needs whole {ctx.target.group}s of {ctx.target.lanes} threads, but the kernel has {ctx.threads} threads",
             gemm.span,
             help=f"use a multiple of {ctx.target.lanes} threads",
         )
@@ -58,7 +58,7 @@ def plan_matrix(ctx: Context, gemm: Gemm) -> MatrixPlan:
     if not fits:
         raise failure(
             "T2C512",
-            f"{warps} warps cannot share a {m} x {n} tile in pieces of "
+            f"{warps} {ctx.target.group}s cannot share a {m} x {n} tile in pieces of "
             f"{instruction.m} x {instruction.n}",
             gemm.c.span or gemm.span,
             help="use fewer threads or a larger tile",
@@ -66,9 +66,9 @@ def plan_matrix(ctx: Context, gemm: Gemm) -> MatrixPlan:
     warps_m, warps_n = min(fits, key=lambda wmn: _cost(gemm.policy, m, n, *wmn))
     ctx.choices.append(
         Choice(
-            name=f"warps of {gemm.c.buffer.name}",
+            name=f"{ctx.target.group}s of {gemm.c.buffer.name}",
             value=f"{warps_m} x {warps_n}",
-            reason=f"each warp computes {m // warps_m} x {n // warps_n}; operands read per warp are fewest",
+            reason=f"each {ctx.target.group} computes {m // warps_m} x {n // warps_n}; it reads the fewest operands so",
         )
     )
     return MatrixPlan(
@@ -147,9 +147,9 @@ def _name_warps(ctx: Context, plan: MatrixPlan) -> None:
     lanes = ctx.target.lanes
     rows, columns = plan.tiles_m * plan.instruction.m, plan.tiles_n * plan.instruction.n
     if plan.warps_m > 1:
-        ctx.terms[(lanes * plan.warps_n, plan.warps_m, rows)] = "warp_m"
+        ctx.terms[(lanes * plan.warps_n, plan.warps_m, rows)] = f"{ctx.target.group}_m"
     if plan.warps_n > 1:
-        ctx.terms[(lanes, plan.warps_n, columns)] = "warp_n"
+        ctx.terms[(lanes, plan.warps_n, columns)] = f"{ctx.target.group}_n"
 
 
 def row_of_fragment(ctx: Context, fragment: Fragment, dim: int) -> list[tuple[str, int, int, int]]:

@@ -60,12 +60,7 @@ def plan_staging(ctx: Context, stmt: Pipelined, body: Sequence[Stmt]) -> Staging
     """
     if not ctx.target.async_copy or int(stmt.num_stages.value) < 1:
         return None
-    written = {x.name for x in _written(ctx.launch.body)}
-    loads = tuple(
-        copy
-        for copy in stmt.body
-        if isinstance(copy, Copy) and stages(copy) and _movable(ctx, stmt, copy, written)
-    )
+    loads = movable_loads(ctx, stmt)
     if not loads:
         return None
     depth = max(1, int(stmt.num_stages.value))
@@ -78,6 +73,16 @@ def plan_staging(ctx: Context, stmt: Pipelined, body: Sequence[Stmt]) -> Staging
         )
     )
     return Staging(loads=loads, depth=depth, ahead=depth - 1)
+
+
+def movable_loads(ctx: Context, stmt: Pipelined) -> tuple[Copy, ...]:
+    """The copies of the loop that may run ahead of their round."""
+    written = {x.name for x in _written(ctx.launch.body)}
+    return tuple(
+        copy
+        for copy in stmt.body
+        if isinstance(copy, Copy) and stages(copy) and _movable(ctx, stmt, copy, written)
+    )
 
 
 def _movable(ctx: Context, stmt: Pipelined, copy: Copy, written: set[str]) -> bool:

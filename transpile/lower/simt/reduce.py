@@ -202,7 +202,7 @@ class _Reduction:
         """`warp_max`: over lanes that differ in this digit."""
         lanes = self.ctx.target.lanes
         whole = digit.weight == 1 and digit.extent == lanes
-        name = f"warp_{self.word}" if whole else f"lanes_{self.word}_{digit.extent}"
+        name = f"{self.ctx.target.group}_{self.word}" if whole else f"lanes_{self.word}_{digit.extent}"
         if not whole and digit.weight > 1:
             name += f"_by_{digit.weight}"
         fields = {"name": name, "type": self.ctx.target.dialect.types[self.dtype.name]}
@@ -224,6 +224,7 @@ class _Reduction:
             **fields,
             word={"sum": "Sum", "max": "Largest", "min": "Smallest"}.get(self.word, self.word),
             lanes=lanes,
+            group=self.ctx.target.group,
             first=digit.weight * digit.extent // 2,
             last=digit.weight,
             whole=whole,

@@ -1,0 +1,240 @@
+"""T.Pipelined where copies to shared memory are synchronous: the next tile waits in registers.
+
+The shape: before the loop the first tile is loaded and stored; each round: one barrier, start the global
+loads of the next tile, compute, store what arrived into the other of two shared tiles. Where two do
+not fit, one is stored at the start of its round, between two barriers. A register tile is a fragment
+as any other, so loading and storing it are ordinary copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tile2c.transpile.ir.dtypes import INT32
+from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var, const
+from tile2c.transpile.ir.forms import Copy, Parallel, Pipelined, Stmt, Store
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.desugar import copy_loop
+from tile2c.transpile.lower.plan import (
+    Branch,
+    CCall,
+    Choice,
+    CStmt,
+    Declarator,
+    Do,
+    Lambda,
+    Local,
+    Loop,
+    Section,
+)
+from tile2c.transpile.lower.simt.access import vector_width
+from tile2c.transpile.lower.simt.context import Context, Ring
+from tile2c.transpile.lower.simt.layouts import default_layout
+from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
+from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
+from tile2c.transpile.lower.simt.values import Place, convert
+
+LowerBody = Callable[[Sequence[Stmt]], list[Node]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Halves:
+    """One copy in two: a tensor's tile to registers, registers to the shared tile."""
+
+    fetch: ParallelLoop
+    put: ParallelLoop
+
+
+def prefetch_depth(ctx: Context, loads: Sequence[Copy]) -> int:
+    """Shared tiles of each load: two where they fit, one else."""
+    tiles = {copy.dst.buffer.name: _bytes(copy.dst.buffer) for copy in loads}
+    held = sum(_bytes(x) for x in ctx.launch.buffers if x.scope == "shared")
+    return 2 if held + sum(tiles.values()) <= ctx.target.max_shared else 1
+
+
+def _bytes(buffer: Buffer) -> int:
+    return prod(b.known(extent) or 1 for extent in buffer.shape) * buffer.dtype.bytes
+
+
+def lower_prefetch(
+    ctx: Context, stmt: Pipelined, loads: Sequence[Copy], depth: int, lower_body: LowerBody
+) -> list[Node]:
+    """The loop with loads one round ahead; `depth` shared tiles of each load."""
+    where = "into the other shared tile" if depth == 2 else "into the one shared tile that fits"
+    ctx.choices.append(
+        Choice(
+            name=f"stages of {stmt.var.name}",
+            value=str(depth),
+            reason=f"{ctx.target.name} copies to shared memory through registers: the next tile is "
+            f"loaded while one is used, then stored {where}",
+        )
+    )
+    return _Prefetch(ctx, stmt, loads, depth, lower_body).nodes()
+
+
+class _Prefetch:
+    def __init__(
+        self, ctx: Context, stmt: Pipelined, loads: Sequence[Copy], depth: int, lower_body: LowerBody
+    ) -> None:
+        self.ctx, self.stmt, self.loads, self.depth = ctx, stmt, loads, depth
+        self.lower_body = lower_body
+        self.tiles = [copy.dst.buffer.name for copy in loads]
+
+    def nodes(self) -> list[Node]:
+        ctx, stmt = self.ctx, self.stmt
+        self.var = ctx.namer.author(stmt.var.name)
+        self.round: Expr = b.local(self.var)
+        self.start = convert(ctx, stmt.start, Place(values={}))
+        self.slot = ctx.namer.ours("stage", "slot") if self.depth > 1 else ""
+        for name in self.tiles:
+            ctx.ring[name] = Ring(self.depth, const(self.depth), b.local(self.slot), self.var)
+        facts = ctx.facts
+        ctx.facts = facts.with_range(stmt.var, stmt.start, stmt.stop)
+        halves = [self._halves(copy) for copy in self.loads]
+        tiles = "_".join(self.tiles)
+        self.load = ctx.namer.ours("load_tiles", f"load_{tiles}")
+        self.store = ctx.namer.ours("store_tiles", f"store_{tiles}")
+        slot = [self._slot()] if self.slot else []
+        nodes: list[Node] = [
+            self._lambda(self.load, [], [half.fetch for half in halves]),
+            self._lambda(self.store, slot, [half.put for half in halves]),
+        ]
+        self.stop, declared = self._stop()
+        nodes.append(self._first(declared))
+        nodes.append(self._loop())
+        ctx.facts = facts
+        for name in (self.slot, self.var):
+            ctx.namer.release(name)
+        return nodes
+
+    # ---- the two halves of a copy
+
+    def _halves(self, copy: Copy) -> _Halves:
+        ctx = self.ctx
+        loop = copy_loop(copy, _taken(ctx))
+        (store,) = loop.body
+        assert isinstance(store, Store)
+        registers = self._registers(copy, loop, store)
+        at = tuple(loop.loop_vars)
+        layout = ctx.layouts[registers.name]
+        fetch = ParallelLoop(
+            loop_vars=loop.loop_vars,
+            extents=loop.extents,
+            body=(replace(store, buffer=registers, index=at),),
+            quote=copy.quote,
+            comments=copy.comments,
+            layout=layout,
+        )
+        held = Load(dtype=registers.dtype, buffer=registers, index=at)
+        put = replace(fetch, body=(replace(store, value=held),), quote="", comments=())
+        return _Halves(fetch=fetch, put=put)
+
+    def _registers(self, copy: Copy, loop: Parallel, store: Store) -> Buffer:
+        """The fragment that holds a tile on its way, distributed for wide accesses of both sides."""
+        ctx, tile = self.ctx, copy.dst.buffer
+        base = tile.name.removesuffix("_shared").removesuffix("_smem").removesuffix("_s")
+        name = ctx.namer.ours(f"{base}_next", f"{tile.name}_next")
+        shape = tuple(b.known(extent) or 1 for extent in loop.extents)
+        facts = ctx.facts
+        for var, extent in zip(loop.loop_vars, loop.extents, strict=True):
+            ctx.facts = ctx.facts.with_range(var, const(0), extent)
+        assert isinstance(store.value, Load)
+        accesses = [(store.value.buffer, store.value.index), (store.buffer, store.index)]
+        width = vector_width(ctx, accesses, loop.loop_vars[-1].name, shape[-1])
+        ctx.facts = facts
+        registers = Buffer(name=name, scope="fragment", shape=loop.extents, dtype=tile.dtype)
+        ctx.layouts[name] = default_layout(
+            shape, ctx.threads, ctx.target.lanes, width, frozenset()
+        )
+        ctx.launch = replace(ctx.launch, buffers=(*ctx.launch.buffers, registers))
+        return registers
+
+    # ---- parts of the text
+
+    def _lambda(self, name: str, head: list[CStmt], loops: Sequence[ParallelLoop]) -> Step:
+        body = list(head)
+        for loop in loops:
+            for part in lower_parallel(self.ctx, loop).body:
+                assert isinstance(part, Section)
+                body.append(replace(part, blank=False))
+        block = Lambda(name=name, params=(f"int {self.var}",), body=tuple(body))
+        return Step(body=(Section(body=(block,)),))
+
+    def _slot(self) -> Local:
+        start = self.stmt.start
+        at = self.round if b.literal(start, 0) else b.sub(self.round, self.start)
+        value = b.mod(at, const(self.depth))
+        return Local(dtype=INT32, names=(Declarator(name=self.slot, value=value),))
+
+    def _stop(self) -> tuple[Expr, CStmt | None]:
+        """The loop's end; named when it is more than a step of arithmetic."""
+        stop = convert(self.ctx, self.stmt.stop, Place(values={}))
+        if b.known(stop) is not None or isinstance(stop, Var):
+            return stop, None
+        name = self.ctx.namer.ours(f"{self.var}_end", f"{self.var}_stop")
+        declared = Local(dtype=INT32, names=(Declarator(name=name, value=stop),))
+        return b.local(name), declared
+
+    def _runs(self) -> bool:
+        return self.ctx.facts.at_least(b.sub(self.stmt.stop, self.stmt.start), 1)
+
+    def _first(self, declared: CStmt | None) -> Step:
+        """The first tile: loaded, and stored where the loop itself stores only later ones."""
+        calls: list[CStmt] = [Do(call=self._call(self.load, self.start))]
+        if self.depth > 1:
+            calls.append(Do(call=self._call(self.store, self.start)))
+        if not self._runs():
+            calls = [Branch(condition=b.less(self.start, self.stop), then=tuple(calls))]
+        body = (declared, *calls) if declared else tuple(calls)
+        accesses = self._writes(0) if self.depth > 1 else ()
+        return Step(body=(Section(body=body),), accesses=accesses, quote=self.stmt.quote)
+
+    def _call(self, name: str, at: Expr) -> CCall:
+        return CCall(dtype=INT32, function=name, args=(at,))
+
+    def _next(self, name: str, remark: str = "") -> CStmt:
+        """The call for the next round, if there is one."""
+        later = b.add(self.round, const(1))
+        call = Do(call=self._call(name, later))
+        return Branch(condition=b.less(later, self.stop), then=(call,), remark=remark)
+
+    def _writes(self, version: int) -> tuple[Access, ...]:
+        return tuple(
+            Access(buffer=name, write=True, version=version, depth=self.depth, ring=self.var)
+            for name in self.tiles
+        )
+
+    def _loop(self) -> LoopStep:
+        stmt = self.stmt
+        ahead = Step(body=(self._next(self.load),), quote=stmt.quote)
+        moved = {id(copy) for copy in self.loads}
+        work = self.lower_body([x for x in stmt.body if id(x) not in moved])
+        body: list[Node] = []
+        if self.depth > 1:
+            store = Step(
+                body=(Section(body=(self._next(self.store),)),),
+                accesses=self._writes(1),
+                quote=stmt.quote,
+            )
+            body = [Step(body=(self._slot(),)), ahead, *work, store]
+        else:
+            here = Do(call=self._call(self.store, self.round))
+            store = Step(body=(here,), accesses=self._writes(0), quote=stmt.quote)
+            body = [store, ahead, *work]
+        frame = Loop(
+            var=self.var,
+            start=self.start,
+            stop=self.stop,
+            step=const(1),
+            body=(),
+            dtype=INT32,
+            comments=(*stmt.comments, stmt.quote),
+        )
+        whole = Section(body=(frame,))
+        return LoopStep(frame=whole, body=tuple(body), runs=self._runs(), name=self.var)
+
+
+def _taken(ctx: Context) -> frozenset[str]:
+    return frozenset(x.name for x in ctx.launch.blocks) | frozenset(ctx.author_names)
