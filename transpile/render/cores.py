@@ -21,6 +21,7 @@ from tile2c.transpile.lower.cores.plan import (
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
 from tile2c.transpile.render.cores_steps import WIDTH, CoresPrinter, StepPrinter
 from tile2c.transpile.render.engine import fill
+from tile2c.transpile.render.finish import finish
 from tile2c.transpile.render.header import DIGEST
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ def render(plan: CoresPlan, target: CoresTarget, kernel: NormalKernel) -> Genera
     """Fills the templates with the plan; the digest line stays open."""
     printer = CoresPrinter(target.dialect)
     steps = StepPrinter(target.templates, printer, {tile.name: tile for tile in plan.tiles})
-    entry = _entry(plan, target, printer, steps)
+    entry = finish(_entry(plan, target, printer, steps))
     helpers = [
-        fill(target.templates, f"helpers/{name}.j2") for name in _helpers((*plan.setup, *plan.body))
+        finish(fill(target.templates, f"helpers/{name}.j2"))
+        for name in _helpers((*plan.setup, *plan.body))
     ]
     if "infinity" in entry:
         helpers = ["constexpr float infinity = __builtin_huge_valf();", *helpers]
@@ -117,9 +119,7 @@ def _helpers(steps: tuple[Step, ...]) -> list[str]:
 # ---- the kernel
 
 
-def _entry(
-    plan: CoresPlan, target: CoresTarget, printer: CoresPrinter, steps: StepPrinter
-) -> str:
+def _entry(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter, steps: StepPrinter) -> str:
     looped = 8 if plan.persistent else 4
     body = steps.block((*plan.block_locals, *plan.body), WIDTH - looped)
     blocks = fill(

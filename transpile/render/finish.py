@@ -14,8 +14,8 @@ _SHORT = re.compile(r"^([^/\s#].*\)) \{\n    ([^\n]+[;}])\n\}$", re.MULTILINE)
 
 
 def finish(text: str) -> str:
-    """The text of one top-level function or helper, with lines broken where they end too far right."""
-    return short_functions(signatures(comments(text)))
+    """The text of one top-level function or helper, its long lines broken."""
+    return short_functions(signatures(remarks(comments(text))))
 
 
 def comments(text: str) -> str:
@@ -39,6 +39,20 @@ def comment(text: str, columns: int) -> str:
     return "\n".join([*lines, line])
 
 
+def remarks(text: str) -> str:
+    """A remark behind a statement goes above it where the line would pass the width."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        code, _, remark = line.partition("  // ")
+        if remark and code.endswith(";") and len(_MARK.sub("", line)) > WIDTH:
+            indent = code[: len(code) - len(code.lstrip())]
+            above = comment(remark, WIDTH - len(indent)).split("\n")
+            found += [indent + part for part in above]
+            line = code
+        found.append(line)
+    return "\n".join(found)
+
+
 def signatures(text: str) -> str:
     """Parameters one a line when they have a remark, else side by side.
 
@@ -53,7 +67,8 @@ def signatures(text: str) -> str:
             found.append(lines[place])
             place += 1
             continue
-        found += _signature(lines[place], [line.strip() for line in lines[place + 1 : end + 1]])
+        params = [param for line in lines[place + 1 : end + 1] for param in _params(line.strip())]
+        found += _signature(lines[place], params)
         place = end + 1
     return "\n".join(found)
 
@@ -66,6 +81,11 @@ def _end_of_signature(lines: list[str], start: int) -> int | None:
         if lines[place].split("  //")[0].endswith((") {", ");")):
             return place
     return None
+
+
+def _params(line: str) -> list[str]:
+    """One parameter with its remark, or several without."""
+    return [line] if "//" in line else re.split(r"(?<=,) (?![^<]*>)", line)
 
 
 def _signature(head: str, params: list[str]) -> list[str]:
@@ -102,8 +122,11 @@ def short_functions(text: str) -> str:
 
 
 def wrap(text: str, columns: int) -> str:
-    """A statement of one line, broken where clang-format breaks it: after the assignment if the value
-    then fits, else between the arguments of its last call, else between operands."""
+    """A statement of one line, broken where clang-format breaks it.
+
+    That is after the assignment if the value then fits, else between the arguments of the last
+    call, else between operands.
+    """
     if len(text) <= columns:
         return text
     value = _value(text)
