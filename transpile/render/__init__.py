@@ -34,7 +34,7 @@ def render(
         from tile2c.transpile.render import cores
 
         assert isinstance(plan, CoresPlan)
-        return cores.render(plan, target, kernel)
+        return cores.render(plan, target, kernel, several=several, line_info=line_info)
     from tile2c.transpile.lower.plan import Plan
     from tile2c.transpile.render import simt
 

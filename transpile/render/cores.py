@@ -23,17 +23,30 @@ from tile2c.transpile.render.cores_steps import WIDTH, CoresPrinter, StepPrinter
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.finish import finish
 from tile2c.transpile.render.header import DIGEST
+from tile2c.transpile.render.marks import Marks
 
 if TYPE_CHECKING:
     from tile2c.transpile.stage import NormalKernel
     from tile2c.transpile.targets.cores import CoresTarget
 
 
-def render(plan: CoresPlan, target: CoresTarget, kernel: NormalKernel) -> GeneratedKernel:
-    """Fills the templates with the plan; the digest line stays open."""
+def render(
+    plan: CoresPlan,
+    target: CoresTarget,
+    kernel: NormalKernel,
+    *,
+    several: bool = False,
+    line_info: bool = False,
+) -> GeneratedKernel:
+    """Fills the templates with the plan; the digest line stays open.
+
+    `several`: exported symbols end in the architecture; `line_info`: with `#line` directives.
+    """
+    symbol = f"{plan.name}_{target.arch}" if several else plan.name
     printer = CoresPrinter(target.dialect)
-    steps = StepPrinter(target.templates, printer, {tile.name: tile for tile in plan.tiles})
-    entry = finish(_entry(plan, target, printer, steps))
+    marks = Marks()
+    steps = StepPrinter(target.templates, printer, {t.name: t for t in plan.tiles}, marks)
+    entry = finish(_entry(plan, symbol, target, printer, steps))
     helpers = [
         finish(fill(target.templates, f"helpers/{name}.j2"))
         for name in _helpers((*plan.setup, *plan.body))
@@ -53,12 +66,14 @@ def render(plan: CoresPlan, target: CoresTarget, kernel: NormalKernel) -> Genera
         helpers=helpers,
         entry=entry,
     )
+    plain, origins = marks.resolve(text + "\n", line_directives=line_info)
     return GeneratedKernel(
         name=plan.name,
         target=target.name,
         suffix=target.suffix,
-        text=text + "\n",
-        manifest=_manifest(plan, target, kernel, printer),
+        text=plain,
+        manifest=_manifest(plan, symbol, target, kernel, printer),
+        origins=origins,
     )
 
 
@@ -74,7 +89,7 @@ def _head_lines(
         f"from     {source} by tile2c {__version__}",
         f"target   {target.name} ({target.proven})",
         f"again    tile2c {source} -o . --target {target.name}",
-        f"compile  {target.compile.format(file=file, stem=plan.name)}",
+        *_compile_lines(target.compile.format(file=file, stem=plan.name)),
         f"launch   {_launch_note(plan, target, printer)}",
     ]
     if sizes:
@@ -83,6 +98,14 @@ def _head_lines(
     lines.append(f"memory   {plan.local_bytes} of {target.local_bytes} bytes of a core's UB")
     lines.append(f"text     sha256 {DIGEST}  (edit freely: `tile2c --merge` keeps your changes)")
     return lines
+
+
+def _compile_lines(command: str) -> list[str]:
+    """The command, on a second line from `-o` on where it is long."""
+    if len(command) + 14 <= WIDTH:
+        return [f"compile  {command}"]
+    first, _, rest = command.rpartition(" -o ")
+    return [f"compile  {first}", f"         -o {rest}"]
 
 
 def _launch_note(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) -> str:
@@ -119,7 +142,13 @@ def _helpers(steps: tuple[Step, ...]) -> list[str]:
 # ---- the kernel
 
 
-def _entry(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter, steps: StepPrinter) -> str:
+def _entry(
+    plan: CoresPlan,
+    symbol: str,
+    target: CoresTarget,
+    printer: CoresPrinter,
+    steps: StepPrinter,
+) -> str:
     looped = 8 if plan.persistent else 4
     body = steps.block((*plan.block_locals, *plan.body), WIDTH - looped)
     blocks = fill(
@@ -127,13 +156,14 @@ def _entry(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter, steps: S
         "blocks_in_turn.j2" if plan.persistent else "block_each.j2",
         comments=_launch_comments(plan),
         tile=plan.tile.name if plan.persistent or _reads_tile(plan) else "",
-        blocks=printer(plan.blocks),
+        blocks=printer(plan.last_block),
+        sizes=steps.block(plan.grid_locals, WIDTH - 4),
         body=body,
     )
     return fill(
         target.templates,
         "entry.j2",
-        name=plan.name,
+        name=symbol,
         params=_params(plan, printer),
         tensors=[
             {"name": param.name, "handle": param.handle, "type": printer.type_name(param.dtype)}
@@ -183,7 +213,7 @@ def _queued(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
         "queue": f"{tile.name}_queue",
         "depth": tile.depth,
         "bytes": tile.bytes,
-        "remark": f"{printer.type_name(tile.dtype)} {tile.shape}: {way}{copies}",
+        "remark": f"{tile.name}: {printer.type_name(tile.dtype)} {tile.shape}, {way}{copies}",
     }
 
 
@@ -202,14 +232,14 @@ def _kept(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
 
 
 def _manifest(
-    plan: CoresPlan, target: CoresTarget, kernel: NormalKernel, printer: CoresPrinter
+    plan: CoresPlan, symbol: str, target: CoresTarget, kernel: NormalKernel, printer: CoresPrinter
 ) -> dict[str, JsonValue]:
     blocks = printer(_unnamed(plan.blocks))
     grid = f"min({blocks}, {target.cores})" if plan.persistent else blocks
     launch: dict[str, JsonValue] = {
         "group": 0,
         "when": None,
-        "entry": plan.name,
+        "entry": symbol,
         "grid": [grid, "1", "1"],
         "block": [1, 1, 1],
         "shared_bytes": 0,
@@ -225,7 +255,7 @@ def _manifest(
     return {
         "name": plan.name,
         "target": target.name,
-        "entry": plan.name,
+        "entry": symbol,
         "source": {
             "file": kernel.source_file,
             "line": kernel.source_line,

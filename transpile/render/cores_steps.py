@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 
 from tile2c.transpile.ir.expr import Cast, Const, Expr
+from tile2c.transpile.lower.cores.layouts import is_zero
 from tile2c.transpile.lower.cores.plan import (
     AnyStep,
     Argument,
@@ -30,7 +32,8 @@ from tile2c.transpile.lower.cores.plan import (
 )
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
-from tile2c.transpile.render.finish import wrap
+from tile2c.transpile.render.finish import comment, wrap
+from tile2c.transpile.render.marks import Marks
 
 WIDTH = 100
 
@@ -41,7 +44,9 @@ class CoresPrinter(CPrinter):
     def number(self, expr: Expr) -> str:
         """A scalar operand of a vector call, whose type has to be the tile's."""
         if isinstance(expr, Const) and expr.dtype.bits != 32:
-            return f"{self.type_name(expr.dtype)}({self(Const(dtype=_plain(expr), value=expr.value))})"
+            return (
+                f"{self.type_name(expr.dtype)}({self(Const(dtype=_plain(expr), value=expr.value))})"
+            )
         if isinstance(expr, Cast) or not expr.dtype.is_integer or expr.dtype.bits == 32:
             return self(expr)
         return f"{self.type_name(expr.dtype)}({self(expr)})"
@@ -57,21 +62,32 @@ class StepPrinter:
     """Steps to text, at the width that is left at their depth."""
 
     def __init__(
-        self, folders: tuple[str, ...], printer: CoresPrinter, tiles: dict[str, Tile]
+        self,
+        folders: tuple[str, ...],
+        printer: CoresPrinter,
+        tiles: dict[str, Tile],
+        marks: Marks,
     ) -> None:
+        self.marks = marks
         self.folders = folders
         self.c = printer
         self.tiles = tiles
 
     def block(self, steps: Sequence[Step], columns: int) -> str:
         """The steps one under the other; a statement of the author's starts a paragraph."""
-        lines: list[str] = []
-        for step in steps:
-            if step.comments and lines:
-                lines.append("")
-            lines += [f"// {comment}" for comment in step.comments]
-            lines.append(self._remarked(step, columns))
-        return "\n".join(lines)
+        parts: list[str] = []
+        for span, group in groupby(steps, lambda step: step.span):
+            lines: list[str] = []
+            for step in group:
+                if step.comments and (lines or parts):
+                    lines.append("")
+                lines += [comment(text, columns) for text in step.comments]
+                lines.append(self._remarked(step, columns))
+            whole = "\n".join(lines)
+            text = whole.removeprefix("\n")
+            blank = whole[: len(whole) - len(text)]
+            parts.append(blank + (text if span is None else self.marks.around(text, span)))
+        return "\n".join(parts)
 
     def _remarked(self, step: Step, columns: int) -> str:
         text = self._text(step, columns)
@@ -82,7 +98,7 @@ class StepPrinter:
         first, _, rest = text.partition("\n")
         marked = f"{first}  // {step.remark}"
         if len(marked) > columns or (rest and not isinstance(step, Loop | Branch | WhileLoop)):
-            return f"// {step.remark}\n{text}"
+            return f"{comment(step.remark, columns)}\n{text}"
         return marked + (f"\n{rest}" if rest else "")
 
     def _text(self, given: Step, columns: int) -> str:
@@ -157,7 +173,7 @@ class StepPrinter:
             template,
             row="_row" if step.row else "",
             tile=self._argument(ref),
-            region=f"{step.tensor}[{self.c(step.offset)}]",
+            region=step.tensor if is_zero(step.offset) else f"{step.tensor}[{self.c(step.offset)}]",
             shape=", ".join(shape),
         )
 

@@ -113,7 +113,7 @@ ASCEND910B = CoresTarget(
         functions={},
         reserved=_RESERVED,
     ),
-    compile="bisheng -x asc --npu-arch=dav-2201 -O2 -std=c++17 -fPIC -shared {file} -o {stem}.so",
+    compile="bisheng -x asc --npu-arch=dav-2201 -O2 -fPIC -shared {file} -o {stem}.so",
     module_suffix=".so",
     proven="never run on silicon",
     summary="Huawei Ascend 910B, vector kernels on its AI vector cores",

@@ -12,6 +12,7 @@ from tile2c.transpile.lower.cores.check import check
 from tile2c.transpile.lower.cores.plan import CoresPlan
 from tile2c.transpile.lower.cores.planner import make_plan
 from tile2c.transpile.lower.cores.printer import print_plan
+from tile2c.transpile.lower.rename import rename_reserved
 from tile2c.transpile.targets.cores import CoresTarget
 
 __all__ = ["CoresPlan", "lower", "print_plan"]
@@ -22,6 +23,7 @@ def lower(function: Function, target: CoresTarget, diagnostics: Diagnostics) -> 
 
     Raises InputError for a problem that ends the lowering where it is met.
     """
+    function = rename_reserved(function, target.dialect.reserved)
     before = len(diagnostics.items)
     check(function, target, diagnostics)
     if any(item.severity == "error" for item in diagnostics.items[before:]):

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir import walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
-from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, const
+from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Load, Select, Var, const
 from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.extents import Clip, Edges, Key
 from tile2c.transpile.lower.cores.layouts import Layout, times
@@ -43,6 +44,7 @@ class Context:
     facts: Facts
     element_bytes: tuple[int, ...]  # of the types in the kernel
     scopes: list[Scope] = field(default_factory=lambda: [Scope(frozenset())])
+    span: Span | None = None  # of the statement at hand
     marks: tuple[str, ...] = ()  # comments for the next step
     remark: str = ""
 
@@ -54,11 +56,14 @@ class Context:
             remark = step.remark or self.remark
             step = replace(step, comments=(*self.marks, *step.comments), remark=remark)
             self.marks, self.remark = (), ""
+        if step.span is None:
+            step = replace(step, span=self.span)
         self.scopes[-1].steps.append(step)
 
     def mark(self, stmt: Stmt) -> None:
         """The author's comments and statement stand above the next step."""
         self.marks = (*self.marks, *stmt.comments)
+        self.span = stmt.span or self.span
         if stmt.quote:
             self.marks = (*self.marks, stmt.quote)
         if stmt.remark:
@@ -69,15 +74,17 @@ class Context:
         """A new step list; the caller makes a step of it."""
         names = frozenset(var.name for var in variables)
         scope = Scope(self.scopes[-1].variables | names)
-        outer, marks, remark = self.facts, self.marks, self.remark
+        outer, marks, remark, span = self.facts, self.marks, self.remark, self.span
         self.marks, self.remark = (), ""
         self.facts = facts or outer
         self.scopes.append(scope)
+        self.names.enter()
         try:
             yield scope
         finally:
+            self.names.leave()
             self.scopes.pop()
-            self.facts, self.marks, self.remark = outer, marks, remark
+            self.facts, self.marks, self.remark, self.span = outer, marks, remark, span
 
     def body(self, scope: Scope) -> tuple[Step, ...]:
         """The finished list of a scope."""
@@ -90,8 +97,12 @@ class Context:
         needed = {var.name for var in walk.variables(clip.start)}
         known = set().union(*(scope.variables for scope in self.scopes))
         scope = next(scope for scope in self.scopes if (needed & known) <= scope.variables)
+        if not _constant(clip):
+            name = self.names.local(*names)
+            self.emit(Local(name=name, dtype=INT32, value=self._inside(clip)))
+            return Var(dtype=INT32, name=name, kind="temporary")
         if clip not in scope.edges:
-            name = self.names.fresh(*names)
+            name = self.names.local(*names, depth=self.scopes.index(scope))
             value = self._inside(clip)
             scope.edge_locals.append(Local(name=name, dtype=INT32, value=value))
             scope.edges[clip] = Var(dtype=INT32, name=name, kind="temporary")
@@ -130,6 +141,13 @@ class Context:
         flat = len(layout.kept) <= 1
         word = "count" if flat else "columns" if dim == layout.kept[-1] else "rows"
         return (word, f"{name}_{word}")
+
+
+def _constant(clip: Clip) -> bool:
+    """Whether its start has one value in the scope of its loop variables: nothing bound later."""
+    parts = [part for expr in (clip.start, clip.extent) for part in walk.parts(expr)]
+    bound = any(isinstance(part, Var) and part.kind == "temporary" for part in parts)
+    return not bound and not any(isinstance(part, Load) for part in parts)
 
 
 def size_of(layout: Layout) -> Expr:

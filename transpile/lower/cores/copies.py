@@ -112,7 +112,9 @@ def _copy_rows(
             continue
         key = ("tile", tile.buffer.name, mine)
         counts.append(context.edge(clip, *context.edge_names(key)))
-        cut.append((counts[-1], tile.buffer.shape[mine], context.edges.of(key) is not None))
+        cut.append(
+            (counts[-1], tile.buffer.shape[mine], context.edges.root(key) in context.edges.loose)
+        )
         if not context.facts.less(clip.start, clip.bound):
             guards.append(Compare(dtype=BOOL, op=">", a=counts[-1], b=const(0)))
     columns = counts[-1] if counts else const(1)

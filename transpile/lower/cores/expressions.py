@@ -312,7 +312,7 @@ class Vectors:
         """A single element as a value of this kind: S reads it, V fills a scratch tile with it."""
         if value.kind != "one":
             return value
-        name = self.scalars.names.fresh(f"{value.at.tile}_value")
+        name = self.scalars.names.local(f"{value.at.tile}_value")
         self.calls.emit(ReadElement(name=name, dtype=value.dtype, src=value.at))
         out = self.scratch(kind, value.dtype)
         self.calls.fill(out, Var(dtype=value.dtype, name=name, kind="temporary"))

@@ -47,6 +47,7 @@ class Edges:
     free: set[Key] = field(default_factory=set)  # roots of what no statement mixes or takes apart
     outer: set[Key] = field(default_factory=set)  # roots of what are rows of some tile
     live: dict[Key, Clip] = field(default_factory=dict)  # by root
+    loose: set[Key] = field(default_factory=set)  # roots of what is stored only where it was loaded
 
     def of(self, key: Key) -> Clip | None:
         return self.live.get(self.root(key))
@@ -238,7 +239,7 @@ class _Finder:
                 self.found.free.add(root)
             if found.outer:
                 self.found.outer.add(root)
-            if found.fixed or found.inner or not found.clips:
+            if found.fixed or not found.clips:
                 continue
             first = found.clips[0]
             if first is None or any(clip != first for clip in found.clips):
@@ -248,7 +249,9 @@ class _Finder:
                 continue
             needed = names - self.block_vars
             if all(needed <= set(loops) for loops in found.loops):
-                self.found.live[root] = first
+                self.found.loose.add(root)
+                if not found.inner:
+                    self.found.live[root] = first
         return self.found
 
 

@@ -24,7 +24,9 @@ from tile2c.transpile.ir.expr import (
     const,
 )
 from tile2c.transpile.lower.cores.calls import Calls
+from tile2c.transpile.lower.cores.layouts import is_zero
 from tile2c.transpile.lower.cores.plan import Branch, Step, TileRef, VectorCall, Word
+from tile2c.transpile.lower.cores.stage_globals import without
 from tile2c.transpile.lower.cores.values import Kind, Value, join
 from tile2c.transpile.lower.facts import linear
 
@@ -129,18 +131,15 @@ class Masks:
         difference = Binary(dtype=INT32, op="-", a=condition.a, b=condition.b)
         form = linear(difference)
         own = {var: c for var, c in form.terms if isinstance(var, Var) and self.v.is_loop(var)}
-        rest: Expr = const(-form.constant)
-        for atom, factor in form.terms:
-            if atom in own:
-                continue
-            if any(self.v.is_loop(var) for var in walk.variables(atom)):
+        rest = _difference(_fixed(condition.b, own), _fixed(condition.a, own))
+        for atom, _ in form.terms:
+            if atom not in own and any(self.v.is_loop(var) for var in walk.variables(atom)):
                 raise failure(
                     "T2C544",
                     "this condition is not linear in the loop variables",
                     condition.span,
                     help="compare sums of loop variables, sizes and constants",
                 )
-            rest = _minus(rest, atom, factor)
         op = condition.op
         if all(factor < 0 for factor in own.values()):
             own = {var: -factor for var, factor in own.items()}
@@ -247,23 +246,25 @@ class Masks:
         return out
 
 
-def _minus(total: Expr, atom: Expr, factor: int) -> Expr:
-    """total - factor * atom."""
-    if isinstance(total, Const) and total.value == 0 and factor < 0:
-        return atom if factor == -1 else Binary(dtype=INT32, op="*", a=atom, b=const(-factor))
-    op = "-" if factor > 0 else "+"
-    size = abs(factor)
-    term = atom if size == 1 else Binary(dtype=INT32, op="*", a=atom, b=const(size))
-    if op == "+" and isinstance(total, Const) and total.value == 0:
-        return term
-    return Binary(dtype=INT32, op=op, a=total, b=term)
+def _fixed(expr: Expr, own: dict[Var, int]) -> Expr:
+    """A side of a comparison without its loop variables."""
+    for var in own:
+        expr = without(expr, var)
+    return expr
+
+
+def _difference(a: Expr, b: Expr) -> Expr:
+    """a - b, without subtractions of 0."""
+    if is_zero(b):
+        return a
+    if isinstance(a, Const) and isinstance(b, Const):
+        return const(int(a.value) - int(b.value))
+    return _negative(b) if is_zero(a) else Binary(dtype=INT32, op="-", a=a, b=b)
 
 
 def _negative(expr: Expr) -> Expr:
     if isinstance(expr, Const):
         return const(-int(expr.value))
     if isinstance(expr, Binary) and expr.op == "-":
-        if isinstance(expr.a, Const) and expr.a.value == 0:
-            return expr.b
-        return replace(expr, a=expr.b, b=expr.a)
+        return _difference(expr.b, expr.a)
     return Unary(dtype=expr.dtype, op="-", a=expr)

@@ -11,6 +11,20 @@ class Names:
 
     def __init__(self, taken: set[str]) -> None:
         self.taken = taken
+        self.frames: list[list[str]] = [[]]
+
+    def enter(self) -> None:
+        """A block of the text begins: names given by `local` end with it."""
+        self.frames.append([])
+
+    def leave(self) -> None:
+        self.taken.difference_update(self.frames.pop())
+
+    def local(self, *wanted: str, depth: int = -1) -> str:
+        """A free name for a local of the block at `depth` (the innermost by default)."""
+        name = self.fresh(*wanted)
+        self.frames[depth].append(name)
+        return name
 
     def fresh(self, *wanted: str) -> str:
         """The first of `wanted` that is free, else the last of them with an ending."""

@@ -7,9 +7,10 @@ order; between units, order comes from queues and from `Order` steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Const, Expr, Var
 
@@ -69,6 +70,7 @@ class Step:
 
     comments: tuple[str, ...] = ()
     remark: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,9 +248,11 @@ class CoresPlan:
     constants: tuple[Const, ...]
     params: tuple[TensorParam | ScalarParam, ...]
     blocks: Expr  # how many blocks the tile program has
+    last_block: Expr  # the same, in terms of `grid_locals`
     tile: Var  # a block's number
     persistent: bool  # a core takes block after block
     grid: Expr  # cores to launch
+    grid_locals: tuple[Local, ...]  # extents of the author's grid
     block_locals: tuple[Local, ...]  # the author's block indices, from `tile`
     launch_comments: tuple[str, ...]
     tiles: tuple[Tile, ...]

@@ -36,6 +36,7 @@ from tile2c.transpile.lower.cores.plan import (
 )
 from tile2c.transpile.lower.cores.queues import accesses, place_tiles
 from tile2c.transpile.lower.cores.scalars import Scalars
+from tile2c.transpile.lower.cores.scoped_names import scoped_names
 from tile2c.transpile.lower.cores.split_tiles import Cut, cuts, split
 from tile2c.transpile.lower.cores.stage_globals import stage_globals
 from tile2c.transpile.lower.cores.statements import lower_statements
@@ -72,7 +73,9 @@ class _Launch:
     """The grid of a launch: its blocks, and the author's indices from a block's number."""
 
     blocks: Expr
+    last: Expr  # the number of blocks in terms of `sizes`
     tile: Var
+    sizes: tuple[Local, ...]
     locals: tuple[Local, ...]
     persistent: bool
 
@@ -129,38 +132,56 @@ class _Attempt:
             self.context.scalars.lower(extent, facts, self.context.emit)
             for extent in self.launch.grid
         ]
-        product = _product(extents)
+        blocks = _product(extents)
         whole = _number(self.launch.grid)
         persistent = whole is None or whole > self.target.cores
         if len(self.launch.blocks) == 1:
-            return _Launch(product, self.launch.blocks[0], (), persistent)
-        tile = Var(dtype=INT32, name=self.names.fresh("tile", "block"), kind="loop")
-        found: list[Local] = []
-        rest: Expr = tile
-        used_vars = {
+            return _Launch(blocks, blocks, self.launch.blocks[0], (), (), persistent)
+        tile = Var(dtype=INT32, name=self.names.fresh("block", "tile"), kind="loop")
+        used_here = {
             var.name
             for stmt in walk.statements(self.launch.body)
-            for e in walk.expressions(stmt)
-            for var in walk.variables(e)
+            for expr in walk.expressions(stmt)
+            for var in walk.variables(expr)
         }
+        sizes = self._grid_locals(extents)
+        names: list[Expr] = [
+            Var(dtype=INT32, name=sizes[place].name, kind="temporary") if place in sizes else extent
+            for place, extent in enumerate(extents)
+        ]
+        found: list[Local] = []
+        rest: Expr = tile
         for place, var in enumerate(self.launch.blocks):
             last = place == len(self.launch.blocks) - 1
-            extent = extents[place]
+            extent = names[place]
             one = isinstance(extent, Const) and extent.value == 1
             value = rest if last or one else Binary(dtype=INT32, op="truncmod", a=rest, b=extent)
             if one:
                 value = const(0)
-            if var.name in used_vars:
+            if var.name in used_here:
                 found.append(Local(name=var.name, dtype=INT32, value=value))
             if not last and not one:
                 rest = Binary(dtype=INT32, op="truncdiv", a=rest, b=extent)
-        return _Launch(product, tile, tuple(found), persistent)
+        return _Launch(
+            blocks, _product(names), tile, tuple(sizes.values()), tuple(found), persistent
+        )
+
+    def _grid_locals(self, extents: list[Expr]) -> dict[int, Local]:
+        """A local for each extent of the grid that is not a number."""
+        found = {}
+        for place, extent in enumerate(extents):
+            if not isinstance(extent, Const):
+                name = self.names.fresh(f"grid_{'xyz'[place]}")
+                found[place] = Local(name=name, dtype=INT32, value=extent)
+        return found
 
     def plan(self, cut: Cut | None) -> CoresPlan:
         assert self.fit is not None
         tiles = self.fit.tiles
         setup = self._setup()
         body = place_flags(setup, self.steps, tiles)
+        outside = {*tiles, *self.grid_names(), *_taken_outside(self.function)}
+        body = scoped_names(body, frozenset(outside))
         blocks = self.grid.blocks
         limit = const(self.target.cores)
         few = Compare(dtype=BOOL, op="<", a=blocks, b=limit)
@@ -172,9 +193,11 @@ class _Attempt:
             constants=_constants(self.function, (*setup, *body), blocks, tiles, self.grid.locals),
             params=_params(self.function, self.launch, self.context.scalars.handles),
             blocks=blocks,
+            last_block=self.grid.last,
             tile=self.grid.tile,
             persistent=self.grid.persistent,
             grid=grid if self.grid.persistent else blocks,
+            grid_locals=self.grid.sizes,
             block_locals=self.grid.locals,
             launch_comments=self._launch_comments(),
             tiles=tuple(tiles.values()),
@@ -190,6 +213,10 @@ class _Attempt:
     def _launch_comments(self) -> tuple[str, ...]:
         quote = (self.launch.quote,) if self.launch.quote else ()
         return (*self.launch.comments, *quote)
+
+    def grid_names(self) -> set[str]:
+        found = {local.name for local in (*self.grid.sizes, *self.grid.locals)}
+        return found | {self.grid.tile.name}
 
     def _setup(self) -> tuple[Step, ...]:
         steps: list[Step] = []
@@ -263,6 +290,12 @@ def _taken(function: forms.Function, target: CoresTarget) -> set[str]:
         if isinstance(stmt, forms.Declare):
             names.add(stmt.buffer.name)
     return names
+
+
+def _taken_outside(function: forms.Function) -> set[str]:
+    """Names of the whole kernel."""
+    names = {param.name for param in function.params} | {size.name for size in function.sizes}
+    return names | {constant.name for constant in function.constants if constant.name}
 
 
 def _facts(function: forms.Function, launch: forms.Launch) -> Facts:

@@ -42,6 +42,7 @@ def print_plan(plan: CoresPlan) -> str:
             f"  tile {tile.name}: {tile.dtype} {size}, {tile.bytes} bytes, {place}  {note}"
         )
     lines += _steps(plan.setup, "  setup ")
+    lines += [f"  {local.name} = {show(local.value)}" for local in plan.grid_locals]
     lines.append(f"  for each block {plan.tile.name}:")
     lines += [f"    {local.name} = {show(local.value)}" for local in plan.block_locals]
     lines += _steps(plan.body, "    ")

@@ -86,7 +86,7 @@ class Scalars:
         if buffer.scope == "global":
             return self._global(expr, index, facts)
         layout = self.layouts[buffer.name]
-        name = self.names.fresh(f"{buffer.name}_value")
+        name = self.names.local(f"{buffer.name}_value")
         offset = layout.offset(index)
         emit(
             ReadElement(name=name, dtype=buffer.dtype, src=TileRef(tile=buffer.name, offset=offset))

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2c.transpile.ir import forms, walk
-from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Binary, Buffer, Const, Expr, Load, Var, const
+from tile2c.transpile.ir.dtypes import BOOL, INT32
+from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import Range, Region, Stmt
 from tile2c.transpile.lower.cores.extents import Edges, Key, long_dims
 from tile2c.transpile.lower.cores.layouts import Layout, plus, times
@@ -80,6 +80,16 @@ def split(
     return _Splitter(cut, layouts, edges, names).launch(launch)
 
 
+def _stores_all(launch: forms.Launch, edges: Edges, root: Key) -> bool:
+    """Whether each store is cut with the class: a strip outside the tensors has nothing to do."""
+    for stmt in walk.statements(launch.body):
+        if isinstance(stmt, forms.Copy) and stmt.dst.buffer.scope == "global":
+            dims = long_dims(stmt.src)
+            if root not in {edges.root(("tile", stmt.src.buffer.name, dim)) for dim in dims}:
+                return False
+    return True
+
+
 class _Splitter:
     def __init__(self, cut: Cut, layouts: dict[str, Layout], edges: Edges, names: Names) -> None:
         self.cut = cut
@@ -100,6 +110,11 @@ class _Splitter:
                 )
                 self.buffers[buffer.name] = replace(buffer, shape=shape)
         body = tuple(self.statement(stmt) for stmt in launch.body)
+        clip = self.edges.live.get(self.cut.root)
+        if clip is not None and _stores_all(launch, self.edges, self.cut.root):
+            first = plus(clip.start, self.start)
+            inside = Compare(dtype=BOOL, op="<", a=first, b=clip.bound)
+            body = (forms.If(condition=inside, then=body),)
         loop = forms.For(
             kind="serial",
             var=self.strip,

@@ -258,7 +258,7 @@ class _ParallelStaging:
                     help=f"walk over it in a serial loop of tiles, with T.Parallel inside: "
                     f"for {var.name}o in T.serial(T.ceildiv(size, 1024))",
                 )
-            ranges.append(Range(start=_without(part, var), extent=extent))
+            ranges.append(Range(start=without(part, var), extent=extent))
             shape.append(extent)
             inner.append(var)
         region = Region(buffer=buffer, ranges=tuple(ranges), span=where.span)
@@ -379,7 +379,7 @@ def _minus(a: Expr, b: Expr) -> Expr:
     return Binary(dtype=a.dtype, op="-", a=a, b=b)
 
 
-def _without(index: Expr, var: Var) -> Expr:
+def without(index: Expr, var: Var) -> Expr:
     """The index for `var` = 0, in the author's shape: `bx * block_N + i` becomes `bx * block_N`."""
     if index == var:
         return const(0)
@@ -389,10 +389,12 @@ def _without(index: Expr, var: Var) -> Expr:
         if index.a == var and index.op == "+":
             return index.b
         if any(used == var for used in walk.variables(index.a)):
-            rest = _without(index.a, var)
+            rest = without(index.a, var)
             zero = isinstance(rest, Const) and rest.value == 0
             if zero and index.op == "+":
                 return index.b
             return replace(index, a=rest)
-        return replace(index, b=_without(index.b, var))
+        if index.b == var:
+            return index.a
+        return replace(index, b=without(index.b, var))
     return rewrite(index, lambda part: const(0) if part == var else None)

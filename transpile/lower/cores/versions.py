@@ -191,4 +191,3 @@ def _whole(region: Region) -> bool:
 
 def _same(part: Expr) -> Expr | None:
     return None
-
