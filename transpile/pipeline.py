@@ -54,7 +54,15 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
             target = targets.find(name)
             plan = _attempt(diagnostics, lower.lower, function, target, diagnostics)
             if plan is not None:
-                found.append(render.render(plan, target, kernel))
+                found.append(
+                    render.render(
+                        plan,
+                        target,
+                        kernel,
+                        several=len(request.targets) > 1,
+                        line_info=request.line_info,
+                    )
+                )
     return tuple(found)
 
 
