@@ -28,7 +28,7 @@ _COLD = {"launch", "report", "signals", "arena"}
 _PLAIN = [*_LANGUAGE, "-O2", "-g1"]
 # The kernel calls our hooks before each load and store; it is not linked with the sanitizer.
 _CHECKED = [*_LANGUAGE, "-O1", "-g1", "-fsanitize=thread",
-            "--param", "tsan-instrument-func-entry-exit=0"]  # fmt: skip
+            "--param", "tsan-instrument-func-entry-exit=0", "-fsanitize=alignment"]  # fmt: skip
 
 
 @cache
@@ -84,10 +84,12 @@ def _sources_digest() -> str:
     return _digest(parts)
 
 
-def _run(command: list[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+def _run(
+    command: list[str], text: str | None = None, folder: str | None = None
+) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "LC_ALL": "C"}
     return subprocess.run(
-        command, input=text, capture_output=True, text=True, check=False, env=environment
+        command, input=text, capture_output=True, text=True, check=False, env=environment, cwd=folder
     )
 
 
@@ -190,11 +192,13 @@ def build(request: BuildRequest) -> Path:
         made, compiled = f"{scratch}/kernel.so", f"{scratch}/kernel.o"
         compile_it = [
             find_compiler(), *flags, *_macros(request), f"-I{include / request.arch.folder}",
-            "-include", str(include / request.arch.header), "-x", "c++", "-c", "-", "-o", compiled,
+            "-include", str(include / request.arch.header), "-x", "c++", "-c", "kernel", "-o", compiled,
         ]  # fmt: skip
         link_it = [find_compiler(), "-shared", "-Wl,-Bsymbolic", compiled, str(library), "-o", made]
+        # Its name is what line tables call it.
+        Path(scratch, "kernel").write_text(source, encoding="utf-8")
         for command in (compile_it, link_it):
-            done = _run(command, source)
+            done = _run(command, folder=scratch)
             if done.returncode:
                 raise _refuse(request, done.stderr)
         os.replace(made, target)

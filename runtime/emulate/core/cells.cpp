@@ -11,7 +11,11 @@ static bool conflict(uint8_t a, uint8_t b) {
 
 // Whether what `old` stands for is over for f.
 static bool is_ordered(const Record& old, const Fiber* f) {
-    if (old.team == f->team->serial) return old.thread == f->id || old.time <= f->known_at[old.thread];
+    if (old.team == f->team->serial) {
+        // A thread's accesses are in order; a unit's operations are not, except with themselves.
+        const bool own = old.thread == f->id && (!f->role || old.time == f->time);
+        return own || old.time <= f->known_at[old.thread];
+    }
     const Clock* known = f->known.get();
     if (!known) return false;
     const auto foreign = known->foreign.find(old.team);

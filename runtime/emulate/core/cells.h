@@ -28,4 +28,9 @@ void forget_writes(Cell& cell, const Record& now);
 
 uint32_t module_offset(const void* pc);
 
+// The cells of a block's shared memory, behind its marks.
+inline Cell* arena_cells(const Block& block) {
+    return reinterpret_cast<Cell*>(block.marks + ARENA_BYTES);
+}
+
 }  // namespace emu

@@ -100,7 +100,7 @@ void order_lanes(Group& group) {
     if (!launch.races) return;
     const Warp& warp = *group.warp;
     Team& team = *warp.block->team;
-    ClockJoin all(team.threads);
+    ClockJoin all(team.actors);
     for (uint64_t rest = group.arrived; rest; rest &= rest - 1) {
         const Fiber* f = warp.lane[__builtin_ctzll(rest)];
         all.add(f->known);

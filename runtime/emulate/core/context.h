@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct Block;
 struct Fiber;
 struct Group;
 struct Team;
+struct Units;
 struct Warp;
 struct Worker;
 
@@ -23,6 +25,7 @@ constexpr size_t STACK_BYTES = size_t(1) << STACK_BITS;
 constexpr size_t ARENA_BYTES = 512 << 10;  // one block's shared memory with its red zones
 constexpr size_t ARENA_START = 1024;       // shared address 0 is never valid
 constexpr size_t RED_ZONE = 128;
+constexpr uint32_t UNIT_SLOTS = 128;  // asynchronous units of a block that have clocks (models/units.h)
 
 enum class State : uint8_t { READY, RUNNING, WAITING, DONE };
 
@@ -63,13 +66,24 @@ struct Fiber {
     uint32_t time = 1;
     ClockRef known;
     const uint32_t* known_at = nullptr;  // known.get()->at, or zeros
-    uint32_t fenced_time = 0;            // accesses up to here are released by the next atomic
+    uint32_t fenced_time = 0;  // accesses up to here are released by the next atomic
     ClockRef fenced_known;
     Suspect suspect;
 
     uint32_t copy_group = 0;
     std::vector<Copy> copies;
     uint32_t polls = 0;
+
+    // What a thread waits for in more words than `doing`.
+    std::string (*explain)(const Fiber*) = nullptr;
+    // Its times just after a fence that hands ordinary writes to the asynchronous proxy: of shared
+    // memory, of global memory, of initialised mbarriers.
+    std::vector<uint32_t> proxy_fences[3];
+    // The stack bytes that hold accumulators of wgmma; accesses to them are passed to `watch`.
+    uintptr_t watch_lo = 0;
+    size_t watch_bytes = 0;
+    // Set in the stand-ins of asynchronous operations: their issuer's place, a unit's id and time.
+    const char* role = nullptr;
 
     void learn(ClockRef clock);
 };
@@ -136,8 +150,11 @@ struct Team {
     Worker* worker = nullptr;
     uint32_t serial = 0;  // 1 + its number in the grid
     uint32_t threads = 0, live = 0;
+    uint32_t actors = 0;  // threads and asynchronous units: the length of a clock
     Fiber* fibers = nullptr;
     std::vector<Block> blocks;
+    std::vector<uint32_t> issuer;  // by unit: the thread that issued its last operation
+    std::shared_ptr<Units> units;  // what sm_90 has beside threads; made when first used
 };
 
 struct Entry;
@@ -146,6 +163,7 @@ struct Launch {
     const Entry* entry = nullptr;
     uint32_t grid[3], block[3], cluster[3];
     uint32_t block_threads = 0, team_blocks = 1;
+    uint32_t units = 0;  // asynchronous units of a team
     uint64_t dynamic_shared = 0;
     void** args = nullptr;
     bool races = false, memory = false;
@@ -208,6 +226,8 @@ void fill(EmuReport& report, EmuKind kind, const std::string& text, const Fiber*
 std::string place(const void* pc);
 std::string who(const Fiber* f);          // "thread 3 of block (0, 1)"
 std::string who(uint32_t team, uint32_t thread);  // the same, of a team that may be gone
+// The thread behind an actor of a running team: itself, or who issued a unit's last operation.
+const Fiber* thread_of(const Team& team, uint32_t actor);
 // The index in the grid of block `rank` of team number `team`.
 void block_index(uint32_t team, uint32_t rank, uint32_t (&index)[3]);
 __attribute__((format(printf, 1, 2))) std::string format(const char* form, ...);

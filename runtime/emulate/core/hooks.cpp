@@ -13,7 +13,11 @@ inline __attribute__((always_inline)) void hook(void* at, size_t bytes, bool ali
     emu::Fiber* f = emu::me();
     if (!f) return;  // initialisers of the file, before any launch
     const auto address = reinterpret_cast<uintptr_t>(at);
-    if (address - emu::stack_of(f) < emu::STACK_BYTES) return;
+    if (address - emu::stack_of(f) < emu::STACK_BYTES) {
+        if (__builtin_expect(address - f->watch_lo < f->watch_bytes, false))
+            emu::watch(f, address, access, pc);
+        return;
+    }
     emu::enter(f);
     if (aligned && address % bytes && emu::launch.memory)
         emu::fail(EMU_MEMORY,
@@ -51,6 +55,24 @@ void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
+
+// -fsanitize=alignment: called for an address that its type does not allow.
+struct TypeMismatch {
+    const char* file;
+    uint32_t line, column;
+    const void* type;
+    unsigned char log_alignment, kind;
+};
+void __ubsan_handle_type_mismatch_v1(TypeMismatch* data, void* at) {
+    emu::Fiber* f = emu::me();
+    if (!f) return;
+    emu::Block* block = emu::arena_of(*f->team, at);
+    uint32_t byte = 0;
+    emu::fail(EMU_MEMORY,
+              emu::format("%s uses at %s an address that is not a multiple of %d", emu::who(f).c_str(),
+                          emu::place(EMU_CALLER).c_str(), 1 << data->log_alignment),
+              f, block ? emu::array_at(*block, at, &byte) : "");
+}
 
 // memcpy and memset as kernels call them.
 void* emu_memcpy(void* to, const void* from, size_t n) {

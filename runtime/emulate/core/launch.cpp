@@ -35,8 +35,8 @@ void block_index(uint32_t team, uint32_t rank, uint32_t (&index)[3]) {
 
 static const std::vector<uint32_t>& zeros() {
     static std::vector<uint32_t> none;
-    if (none.size() < launch.block_threads * launch.team_blocks)
-        none.assign(launch.block_threads * launch.team_blocks, 0);
+    const size_t actors = launch.block_threads * launch.team_blocks + launch.units;
+    if (none.size() < actors) none.assign(actors, 0);
     return none;
 }
 
@@ -59,11 +59,15 @@ static void start_fiber(Fiber& f, Block& block, uint32_t linear) {
     f.known = ClockRef();
     f.known_at = zeros().data();
     f.fenced_any = false;
+    f.fenced_time = 0;
     f.fenced_known = ClockRef();
     f.suspect.bytes = 0;
     f.copy_group = 0;
     f.copies.clear();
     f.polls = 0;
+    f.explain = nullptr;
+    for (auto& fences : f.proxy_fences) fences.clear();
+    f.watch_bytes = 0;
 }
 
 static void start_team(Worker& worker, uint32_t number) {
@@ -71,6 +75,9 @@ static void start_team(Worker& worker, uint32_t number) {
     team.worker = &worker;
     team.serial = number + 1;
     team.threads = team.live = launch.block_threads * launch.team_blocks;
+    team.actors = team.threads + launch.units;
+    team.issuer.assign(launch.units, 0);
+    team.units.reset();
     for (uint32_t rank = 0; rank < launch.team_blocks; ++rank) {
         Block& block = team.blocks[rank];
         block.team = &team;
@@ -241,6 +248,9 @@ extern "C" __attribute__((visibility("default"))) int emu_launch(
     }
     launch.block_threads = block[0] * block[1] * block[2];
     launch.team_blocks = launch.cluster[0] * launch.cluster[1] * launch.cluster[2];
+    // Architectures before sm_90 have no units that need a clock of their own.
+    const int level = std::strncmp(emu_module.arch, "sm_", 3) ? 0 : std::atoi(emu_module.arch + 3);
+    launch.units = level >= 90 ? emu::UNIT_SLOTS * launch.team_blocks : 0;
     emu::open_shadow(tensors, tensor_count);
     try {
         emu::run_grid(report);

@@ -55,12 +55,26 @@ static std::string thread_name(uint32_t linear) {
     return format("thread (%u, %u, %u)", linear % b[0], linear / b[0] % b[1], linear / (b[0] * b[1]));
 }
 
+// Slots as models/units.h deals them out.
+static const char* unit_name(uint32_t slot) {
+    return slot < 64 ? "a bulk copy" : slot < 96 ? "a bulk store" : "a wgmma";
+}
+
 std::string who(const Fiber* f) {
-    return thread_name(f->linear) + " of " + block_name(f->block->index);
+    return (f->role ? f->role : "") + thread_name(f->linear) + " of " + block_name(f->block->index);
+}
+
+const Fiber* thread_of(const Team& team, uint32_t actor) {
+    return team.fibers + (actor < team.threads ? actor : team.issuer[actor - team.threads]);
 }
 
 std::string who(uint32_t team, uint32_t thread) {
     uint32_t at[3];
+    const uint32_t threads = launch.block_threads * launch.team_blocks;
+    if (thread >= threads) {
+        block_index(team - 1, (thread - threads) / UNIT_SLOTS, at);
+        return unit_name((thread - threads) % UNIT_SLOTS) + (" of " + block_name(at));
+    }
     block_index(team - 1, thread / launch.block_threads, at);
     return thread_name(thread % launch.block_threads) + " of " + block_name(at);
 }

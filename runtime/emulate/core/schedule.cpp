@@ -53,6 +53,7 @@ void wait(const char* doing, void* where) {
     self->where = where;
     self->polls = 0;
     switch_away(self);
+    self->explain = nullptr;
 }
 
 void yield(const char* doing, void* where) {
@@ -77,10 +78,28 @@ void enter(Fiber* f) {
 
 // ---- barriers
 
+// A barrier also passes on what its threads have fenced: one of them may release it for all.
+static void share_fences(Block& block, Barrier& bar) {
+    ClockJoin all(block.team->actors);
+    bool any = false;
+    for (const Fiber* f : bar.waiting) {
+        if (!f->fenced_any) continue;
+        any = true;
+        all.add(f->fenced_known);
+        all.add(f->id, f->fenced_time);
+    }
+    if (!any) return;
+    const ClockRef fenced = all.take();
+    for (Fiber* f : bar.waiting) {
+        f->fenced_any = true;
+        f->fenced_known = fenced;
+    }
+}
+
 static void complete(Block& block, Barrier& bar, Fiber* self) {
     ClockRef known;
     if (launch.races) {
-        ClockJoin all(block.team->threads);
+        ClockJoin all(block.team->actors);
         for (const Fiber* f : bar.waiting) {
             all.add(f->known);
             all.add(f->id, f->time);
@@ -91,6 +110,7 @@ static void complete(Block& block, Barrier& bar, Fiber* self) {
         }
         known = all.take();
     }
+    if (launch.races) share_fences(block, bar);
     for (Fiber* f : bar.waiting) {
         f->result = bar.count;
         if (launch.races) {
@@ -182,26 +202,28 @@ static void body() {
 [[noreturn]] static void report_deadlock(Team& team) {
     std::string text = "no thread can go on:";
     const Fiber *first = nullptr, *second = nullptr;
-    std::vector<std::pair<void*, int>> places;
+    struct Place {
+        const Fiber* first;
+        std::string doing;
+        int count;
+    };
+    std::vector<Place> places;
     for (uint32_t i = 0; i < team.threads; ++i) {
         const Fiber& f = team.fibers[i];
         if (f.state == State::DONE) continue;
+        const std::string doing = f.explain ? f.explain(&f) : f.doing;
         bool seen = false;
-        for (auto& [where, count] : places)
-            if (where == f.where) seen = true, ++count;
+        for (Place& place : places)
+            if (place.first->where == f.where && place.doing == doing) seen = true, ++place.count;
         if (seen) continue;
-        places.push_back({f.where, 1});
+        places.push_back({&f, doing, 1});
         if (!first) first = &f;
         else if (!second) second = &f;
     }
-    for (const auto& [where, count] : places)
-        for (uint32_t i = 0; i < team.threads; ++i)
-            if (const Fiber& f = team.fibers[i]; f.state != State::DONE && f.where == where) {
-                text += format(" %s%s waits in %s at %s;", who(&f).c_str(),
-                               count > 1 ? format(" (and %d more)", count - 1).c_str() : "",
-                               f.doing, place(where).c_str());
-                break;
-            }
+    for (const Place& p : places)
+        text += format(" %s%s waits in %s at %s;", who(p.first).c_str(),
+                       p.count > 1 ? format(" (and %d more)", p.count - 1).c_str() : "",
+                       p.doing.c_str(), place(p.first->where).c_str());
     const uint32_t done = team.threads - team.live;
     text += done ? format(" %u of %u threads have ended", done, team.threads)
                  : format(" none of the %u threads has ended", team.threads);

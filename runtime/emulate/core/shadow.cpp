@@ -138,7 +138,7 @@ static std::string name_of(Fiber* f, uintptr_t at) {
     const std::string where = name_of(f, at);
     const std::string array = where.substr(0, where.find(','));
     const bool blocks = other.team != f->team->serial;
-    const Fiber* second = blocks ? nullptr : &f->team->fibers[other.thread];
+    const Fiber* second = blocks ? nullptr : thread_of(*f->team, other.thread);
     const bool other_writes = other.access != uint8_t(Access::READ);
     const void* other_pc = reinterpret_cast<const void*>(module_base + other.pc);
     fail(EMU_RACE,
@@ -151,10 +151,6 @@ static std::string name_of(Fiber* f, uintptr_t at) {
 }
 
 // ---- shared memory
-
-static Cell* arena_cells(const Block& block) {
-    return reinterpret_cast<Cell*>(block.marks + ARENA_BYTES);
-}
 
 void clear_arena_shadow(Block& block) {
     // Cells of earlier teams are told by their team's number; marks have no such number.
@@ -171,7 +167,7 @@ void clear_arena_shadow(Block& block) {
             (r.access != uint8_t(Access::READ)) == ((marks & BUSY_WRITE) != 0))
             owner = &r;
     const bool known = owner->team != 0;
-    const Fiber* other = known ? &f->team->fibers[owner->thread] : nullptr;
+    const Fiber* other = known ? thread_of(*f->team, owner->thread) : nullptr;
     const void* other_pc = reinterpret_cast<const void*>(module_base + owner->pc);
     fail(EMU_RACE,
          format("race in %s: %s %s at %s bytes that an asynchronous operation of %s is still %s "
@@ -196,7 +192,7 @@ static void check_cells(Fiber* f, Cell* cells, uintptr_t base, uintptr_t at, uin
         if (!other) continue;
         const Record old = *other;
         // Storing what is there already is tolerated; whether it does shows after the store.
-        if (access == Access::WRITE && old.access == uint8_t(Access::WRITE) &&
+        if (access == Access::WRITE && old.access == uint8_t(Access::WRITE) && !f->role &&
             bytes <= sizeof f->suspect.before) {
             if (!f->suspect.bytes) {
                 f->suspect.at = at;
@@ -313,7 +309,7 @@ static void check_global(Fiber* f, uintptr_t at, uint64_t bytes, Access access, 
 
 void check(Fiber* f, const void* p, uint64_t bytes, Access access, void* pc) {
     const auto at = reinterpret_cast<uintptr_t>(p);
-    if (at - stack_of(f) < STACK_BYTES) return;
+    if (!f->role && at - stack_of(f) < STACK_BYTES) return;
     if (Block* block = arena_of(*f->team, p))
         check_shared(f, *block, at, bytes, access, pc);
     else if (bytes)
@@ -369,7 +365,7 @@ void synchronize(Fiber* f, const void* at) {
     if (!f->fenced_any && !released.count(key)) return;
     auto& here = released[key];
     if (f->fenced_any) {
-        ClockJoin mine(f->team->threads);
+        ClockJoin mine(f->team->actors);
         mine.add(f->fenced_known);
         mine.add(f->id, f->fenced_time);
         ClockRef& old = here[f->team->serial];
@@ -383,7 +379,7 @@ void synchronize(Fiber* f, const void* at) {
         }
         old = joined;
     }
-    ClockJoin next(f->team->threads);
+    ClockJoin next(f->team->actors);
     next.add(f->known);
     for (const auto& [team, clock] : here)
         if (team == f->team->serial)

@@ -22,6 +22,8 @@ inline void touch(Fiber* f, const void* at, uint64_t bytes, Access access, void*
     enter(f);
     if (checking()) check(f, at, bytes, access, pc);
 }
+// An access of f to its own stack where wgmma has accumulators.
+void watch(Fiber* f, uintptr_t at, Access access, void* pc);
 // Judges f's last suspicious write, now that it has happened.
 void settle(Fiber* f);
 

@@ -115,7 +115,7 @@ Meet meet(uint64_t mask) { return mask ? Meet::MASK : Meet::PARTIAL; }
 void run_wave_barrier(Group& g) {
     if (!launch.races) return;
     const Warp& warp = *g.warp;
-    ClockJoin all(warp.block->team->threads);
+    ClockJoin all(warp.block->team->actors);
     for (uint64_t rest = g.arrived; rest; rest &= rest - 1) {
         const Fiber* f = warp.lane[__builtin_ctzll(rest)];
         all.add(f->known);
