@@ -40,9 +40,8 @@ class Program:
     @property
     def messages(self) -> list[str]:
         lines = {self.source.name: self.source.lines}
-        return [
-            as_text(d, lambda name: lines.get(name, ())) for d in ordered(self.diagnostics.items)
-        ]
+        found = ordered(self.diagnostics.items)
+        return [as_text(item, lambda name: lines.get(name, ())) for item in found]
 
     @property
     def codes(self) -> list[str]:
@@ -76,7 +75,8 @@ def kernel(program: Callable[..., Program]) -> Callable[..., Program]:
         text = (
             textwrap.dedent(before)
             + "\nM, N = T.dynamic('M, N')\n\n\n@T.prim_func\n"
-            + "def tested(A: T.Tensor((M, N), 'float32'), B: T.Tensor((M, N), 'float32'), n: T.int32):\n"
+            + "def tested(\n    A: T.Tensor((M, N), 'float32'),\n"
+            + "    B: T.Tensor((M, N), 'float32'),\n    n: T.int32,\n):\n"
             + "    with T.Kernel(T.ceildiv(M, 64), threads=128) as bx:\n"
             + textwrap.indent(textwrap.dedent(body).strip(), "        ")
             + "\n"

@@ -287,9 +287,17 @@ def test_host_python(program: Make) -> None:
     assert "total = 27\n" in text and "T.Tensor((4, 8), T.float32)" in text
 
 
+EAGER = """
+@tilelang.jit
+def tile(A, t):
+    A: T.Tensor((8,), "float32")
+    with T.Kernel(1, threads=t):
+        A[0] = 1
+"""
+
+
 def test_listing(program: Make) -> None:
-    result = program(FACTORY + "\n@tilelang.jit\ndef tile(A, t):\n    A: T.Tensor((8,), 'float32')\n"
-                     "    with T.Kernel(1, threads=t):\n        A[0] = 1\n")  # fmt: skip
+    result = program(FACTORY + EAGER)
     first, second = list_kernels(result.source, parse_defines([]), Diagnostics())
     assert (first.name, first.line, first.style, first.ready) == ("scale", 8, "factory", True)
     assert first.parameters == {"M": None, "N": None, "block": 32, "dtype": "float16"}

@@ -137,7 +137,7 @@ class Evaluator:
                 f"{value.name} is bound inside the `{value.region}` at line {value.bound.line} and "
                 "cannot be used after it",
                 node,
-                help=f"declare it before: {value.name} = T.alloc_var(dtype)",
+                help=f"declare it before: {value.name} = T.alloc_var(T.{value.dtype or 'float32'})",
             )
         return value
 

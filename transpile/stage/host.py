@@ -179,6 +179,8 @@ class Host(Caller):
                 target,
                 help="make the function around it a @T.macro",
             )
+        if isinstance(owner, bool | int | float | str | tuple | Expr):
+            raise self.fail("T2C246", f"{self._quoted(target.value)} cannot be stored to", target)
         index = self.evaluate(target.slice)
         if isinstance(owner, list | dict) and not isinstance(index, Unknown):
             try:

@@ -19,6 +19,7 @@ from tile2c.transpile.stage.values import (
     LanguageName,
     MacroFunction,
     Missing,
+    Poison,
     Scope,
     Value,
 )
@@ -81,11 +82,14 @@ class Inliner(Host):
         outer = self.statement
         trailing, self.residual.trailing = self.residual.trailing, None
         self.depth += 1
+        reported = len(self.diagnostics.items)
         try:
             with self.inside(frame):
                 if isinstance(closure.node, ast.Lambda):
                     return self.evaluate(closure.node.body)
-                return self.run_body(closure.node.body)
+                result = self.run_body(closure.node.body)
+                wrong = result is None and len(self.diagnostics.items) > reported
+                return Poison() if wrong else result
         finally:
             self.depth -= 1
             self.region_floor = floor

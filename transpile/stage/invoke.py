@@ -115,7 +115,12 @@ class Caller(Evaluator):
         self.need_decided(value, node, "a loop at build time")
         if isinstance(value, Expr) or not hasattr(value, "__iter__"):
             shown = ex.text(value) if isinstance(value, Expr) else describe(value)
-            raise self.fail("T2C215", f"{shown} cannot be iterated at build time", node)
+            raise self.fail(
+                "T2C215",
+                f"{shown} cannot be iterated at build time",
+                node,
+                help="for i in T.serial(n):" if self.tracing else None,
+            )
         for count, item in enumerate(list(value) if isinstance(value, dict | set) else value):
             self.burn(node)
             if count > MOST_ITEMS:

@@ -12,7 +12,7 @@ from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.origins import Origin
 
 Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
-MOST_STATEMENTS = 20_000
+MOST_STATEMENTS = 5_000
 
 
 class Residual:

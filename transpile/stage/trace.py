@@ -362,11 +362,7 @@ class Tracer(Inliner):
     def claim(self, name: str, kind: str) -> str:
         """A name in the residual program for `name` of the present scope."""
         scope = self.frame.scope
-        candidates = [name]
-        if self.frame.calls and self.frame.function:
-            candidates.append(f"{self.frame.function.strip('_')}_{name}".replace("<lambda>", "f"))
-        candidates += [f"{candidates[-1]}_{n}" for n in range(2, 1000)]
-        for candidate in candidates:
+        for candidate in self._candidates(name):
             owner = self.owners.get(candidate)
             if candidate in RESERVED or candidate in self.constants or candidate in self.size_names:
                 continue
@@ -384,6 +380,14 @@ class Tracer(Inliner):
                 self.taken.add(candidate)
                 return candidate
         raise self.fail("T2C113", f"too many things are called {name}", self.statement)
+
+    def _candidates(self, name: str) -> Iterator[str]:
+        yield name
+        if self.frame.calls and self.frame.function:
+            name = f"{self.frame.function.strip('_')}_{name}".replace("<lambda>", "f")
+            yield name
+        for number_ in range(2, 1000):
+            yield f"{name}_{number_}"
 
     @property
     def size_names(self) -> frozenset[str]:
@@ -486,7 +490,9 @@ class Tracer(Inliner):
             self.regions.pop()
             for scope, cell in region.bound:
                 if scope.cells.get(cell.name) is cell:
-                    scope.cells[cell.name] = replace(cell, value=Expired(cell.name, span, kind))
+                    dtype = getattr(cell.value, "dtype", None)
+                    expired = Expired(cell.name, span, kind, dtype)
+                    scope.cells[cell.name] = replace(cell, value=expired)
 
     def _trace_If(self, node: ast.If) -> Flow:
         test = self.evaluate(node.test)

@@ -49,6 +49,7 @@ class Expired:
     name: str
     bound: Span
     region: str  # "if", "for", "while"
+    dtype: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
