@@ -93,36 +93,43 @@ class Context:
     # ---- extents at the edge
 
     def edge(self, clip: Clip, *names: str) -> Expr:
-        """How many elements of a clip lie inside its tensor: a local where its variables are known."""
+        """How many elements of a clip lie inside its tensor, as a local."""
         needed = {var.name for var in walk.variables(clip.start)}
         known = set().union(*(scope.variables for scope in self.scopes))
         scope = next(scope for scope in self.scopes if (needed & known) <= scope.variables)
         if not _constant(clip):
             name = self.names.local(*names)
-            self.emit(Local(name=name, dtype=INT32, value=self._inside(clip)))
+            for step in self._inside(clip, name):
+                self.emit(step)
             return Var(dtype=INT32, name=name, kind="temporary")
         if clip not in scope.edges:
-            name = self.names.local(*names, depth=self.scopes.index(scope))
-            value = self._inside(clip)
-            scope.edge_locals.append(Local(name=name, dtype=INT32, value=value))
+            depth = self.scopes.index(scope)
+            name = self.names.local(*names, depth=depth)
+            scope.edge_locals += self._inside(clip, name, depth)
             scope.edges[clip] = Var(dtype=INT32, name=name, kind="temporary")
         return scope.edges[clip]
 
-    def _inside(self, clip: Clip) -> Expr:
-        """min(extent, bound - start), and not below 0 where that cannot be excluded."""
+    def _inside(self, clip: Clip, name: str, depth: int = -1) -> list[Step]:
+        """name = min(extent, bound - start), and not below 0 where that cannot be excluded."""
+        steps: list[Step] = []
         start, bound, extent = (
             self.scalars.lower(part, self.facts, self.emit)
             for part in (clip.start, clip.bound, clip.extent)
         )
-        rest = Binary(dtype=INT32, op="-", a=bound, b=start)
+        rest: Expr = Binary(dtype=INT32, op="-", a=bound, b=start)
         if isinstance(start, Const) and start.value == 0:
-            rest = bound  # type: ignore[assignment]
+            rest = bound
+        if sum(1 for _ in walk.parts(rest)) > 5:  # long enough to get a name
+            left = self.names.local(f"{name}_left", depth=depth)
+            steps.append(Local(name=left, dtype=INT32, value=rest))
+            rest = Var(dtype=INT32, name=left, kind="temporary")
         full = Compare(dtype=BOOL, op="<", a=rest, b=extent)
         value: Expr = Select(dtype=INT32, condition=full, a=rest, b=extent)
         if not self.facts.less(clip.start, clip.bound):
             some = Compare(dtype=BOOL, op=">", a=rest, b=const(0))
             value = Select(dtype=INT32, condition=some, a=value, b=const(0))
-        return value
+        steps.append(Local(name=name, dtype=INT32, value=value))
+        return steps
 
     def live(self, key: Key, whole: Expr) -> Expr:
         """Elements of a dimension that have to be computed."""

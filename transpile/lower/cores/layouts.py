@@ -77,6 +77,20 @@ def is_zero(expr: Expr) -> bool:
     return isinstance(expr, Const) and expr.value == 0
 
 
+def constant_of(expr: Expr) -> int | None:
+    """The number that an integer expression of constants stands for."""
+    if isinstance(expr, Const):
+        return int(expr.value)
+    if not isinstance(expr, Binary):
+        return None
+    a, b = constant_of(expr.a), constant_of(expr.b)
+    if a is None or b is None:
+        return None
+    if expr.op in ("//", "truncdiv", "ceildiv") and b > 0 and a >= 0:
+        return -(-a // b) if expr.op == "ceildiv" else a // b
+    return {"+": a + b, "-": a - b, "*": a * b}.get(expr.op)
+
+
 def plus(a: Expr, b: Expr) -> Expr:
     """a + b, without additions of 0."""
     if is_zero(a):

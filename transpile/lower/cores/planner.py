@@ -17,7 +17,7 @@ from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, 
 from tile2c.transpile.lower.cores.context import Context, Scope
 from tile2c.transpile.lower.cores.extents import Edges, find_edges
 from tile2c.transpile.lower.cores.flags import place_flags
-from tile2c.transpile.lower.cores.layouts import Layout, layouts, times
+from tile2c.transpile.lower.cores.layouts import Layout, constant_of, layouts, times
 from tile2c.transpile.lower.cores.memory import Fit, capacity, fit, used
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.plan import (
@@ -325,9 +325,10 @@ def _element_bytes(launch: forms.Launch) -> tuple[int, ...]:
 def _number(extents: tuple[Expr, ...]) -> int | None:
     total = 1
     for extent in extents:
-        if not isinstance(extent, Const):
+        number = constant_of(extent)
+        if number is None:
             return None
-        total *= int(extent.value)
+        total *= number
     return total
 
 

@@ -7,18 +7,16 @@ row are first combined lane by lane; for few long rows one call a row.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import DTYPES, INT32, DType
 from tile2c.transpile.ir.expr import Const, Expr, Var, const
-from tile2c.transpile.lower.cores.calls import Calls, Shape, moved
+from tile2c.transpile.lower.cores.calls import Calls, moved
 from tile2c.transpile.lower.cores.context import Context
 from tile2c.transpile.lower.cores.copies import convert, whole_shape
 from tile2c.transpile.lower.cores.layouts import times
 from tile2c.transpile.lower.cores.plan import Argument, Loop, Strides, TileRef, VectorCall, Word
-from tile2c.transpile.lower.cores.values import Kind, Value
+from tile2c.transpile.lower.cores.values import Value
 
 _WORDS = {"sum": "Sum", "abssum": "Sum", "max": "Max", "absmax": "Max", "min": "Min"}
 _COMBINE = {"Sum": "Add", "Max": "Max", "Min": "Min"}

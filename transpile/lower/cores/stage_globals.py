@@ -27,6 +27,9 @@ def stage_globals(launch: forms.Launch, target: CoresTarget, taken: set[str]) ->
     return replace(launch, body=body, buffers=(*launch.buffers, *staging.buffers))
 
 
+_Place = tuple[str, tuple[Expr, ...]]  # a tensor, and the index into it
+
+
 class _Staging:
     def __init__(self, target: CoresTarget, taken: set[str]) -> None:
         self.target = target
@@ -149,7 +152,10 @@ class _ParallelStaging:
         self.extents = dict(zip((v.name for v in loop.loop_vars), loop.extents, strict=True))
         self.loads: list[forms.Copy] = []
         self.stores: list[forms.Copy] = []
-        self.current: dict[tuple[str, tuple[Expr, ...]], Load] = {}
+        self.current: dict[_Place, Load] = {}
+        self.read: set[_Place] = set()
+        self.written: set[_Place] = set()
+        self.names: dict[str, Expr] = {}  # indices that the author gave a name
 
     def body(self, body: tuple[Stmt, ...], guards: tuple[Expr, ...]) -> tuple[Stmt, ...]:
         return tuple(new for stmt in body for new in self.statement(stmt, guards))
@@ -174,30 +180,46 @@ class _ParallelStaging:
                     stmt.span,
                     help="put the serial loop outside and copy one tile of it at a time",
                 )
-            yield replace(stmt, body=self.body(stmt.body, guards))
+            start, stop = self.local(stmt.start), self.local(stmt.stop)
+            yield replace(stmt, start=start, stop=stop, body=self.body(stmt.body, guards))
         elif isinstance(stmt, forms.Store) and stmt.buffer.scope == "global":
             yield self.store(stmt, guards)
         elif isinstance(stmt, forms.Store):
             if guards:
-                guarded = replace(stmt, value=self.local(stmt.value))
+                guarded = self._inner_store(stmt)
                 yield forms.If(condition=_all(guards), then=(guarded,), span=stmt.span)
             else:
-                yield replace(stmt, value=self.local(stmt.value))
+                yield self._inner_store(stmt)
+        elif isinstance(stmt, forms.Let) and self._is_index(stmt):
+            self.names[stmt.var.name] = self.local(stmt.value)
         elif isinstance(stmt, forms.Let):
             yield replace(stmt, value=self.local(stmt.value))
         else:
             yield stmt
+
+    def _inner_store(self, stmt: forms.Store) -> forms.Store:
+        index = tuple(self.local(part) for part in stmt.index)
+        return replace(stmt, index=index, value=self.local(stmt.value))
 
     def local(self, expr: Expr) -> Expr:
         """The expression with loads from global tensors turned into loads from tiles."""
         return rewrite(expr, self._load)
 
     def _load(self, expr: Expr) -> Expr | None:
-        if not isinstance(expr, Load) or expr.buffer.scope != "global":
+        if isinstance(expr, Var):
+            return self.names.get(expr.name)
+        if not isinstance(expr, Load):
             return None
+        index = tuple(self.local(part) for part in expr.index)
+        if index != expr.index:
+            expr = replace(expr, index=index)
+        if expr.buffer.scope != "global":
+            return expr
         if not any(var.name in self.extents for i in expr.index for var in walk.variables(i)):
-            return None  # one element for the whole tile: S reads it
+            return expr  # one element for the whole tile: S reads it
         key = (expr.buffer.name, expr.index)
+        self.read.add(key)
+        self._check_alone(key, self.written, expr)
         if key not in self.current:
             name = f"{expr.buffer.name}_tile"
             region, tile, index = self.region(expr.buffer, expr.index, name, expr)
@@ -207,6 +229,7 @@ class _ParallelStaging:
 
     def store(self, stmt: forms.Store, guards: tuple[Expr, ...]) -> Stmt:
         value = self.local(stmt.value)
+        stmt = replace(stmt, index=tuple(self.local(part) for part in stmt.index))
         name = f"{stmt.buffer.name}_tile"
         if name in self.staging.taken:  # the loop reads this tensor too
             name = f"{stmt.buffer.name}_result"
@@ -214,17 +237,26 @@ class _ParallelStaging:
         region = self._guarded(region, stmt, guards)
         self.stores.append(forms.Copy(src=_region_like(tile, region), dst=region, span=stmt.span))
         here = Load(dtype=stmt.buffer.dtype, buffer=tile, index=index, span=stmt.span)
-        for key in [key for key in self.current if key[0] == stmt.buffer.name]:
-            if key[1] != stmt.index:
-                raise failure(
-                    "T2C530",
-                    f"this loop writes {stmt.buffer.name} and also reads it at another index",
-                    stmt.span,
-                    help="read it into a tile with T.copy before the loop",
-                )
+        key = (stmt.buffer.name, stmt.index)
+        self.written.add(key)
+        self._check_alone(key, self.read, stmt)
         if not guards:
-            self.current[stmt.buffer.name, stmt.index] = here
+            self.current[key] = here
         return replace(stmt, buffer=tile, index=index, value=value)
+
+    def _check_alone(self, key: _Place, others: set[_Place], where: Expr | Stmt) -> None:
+        """Raises InputError where the loop reads and writes a tensor at different places."""
+        if any(other[0] == key[0] and other != key for other in others):
+            raise failure(
+                "T2C530",
+                f"this loop writes {key[0]} and also reads it at another index",
+                where.span,
+                help="read it into a tile with T.copy before the loop",
+            )
+
+    def _is_index(self, stmt: forms.Let) -> bool:
+        """Whether a temporary is index arithmetic, which belongs into the indices it is used in."""
+        return stmt.var.dtype.is_integer and not any(walk.loads(stmt.value))
 
     def region(
         self, buffer: Buffer, index: tuple[Expr, ...], name: str, where: Expr | Stmt
