@@ -75,6 +75,8 @@ class CPrinter:
             return f"{sign}{self._at(expr.a, _UNARY)}", _UNARY
         if isinstance(expr, Compare):
             level = _COMPARE[expr.op]
+            if expr.op == "<" and isinstance(expr.a, Const) and not isinstance(expr.b, Const):
+                return f"{self._at(expr.b, level + 1)} > {self._at(expr.a, level + 1)}", level
             return f"{self._at(expr.a, level + 1)} {expr.op} {self._at(expr.b, level + 1)}", level
         if isinstance(expr, Logical):
             return self._logical(expr)
@@ -106,10 +108,10 @@ class CPrinter:
             raise TypeError(f"{expr.op} has to be lowered before printing")
         sign, level = _BINARY[expr.op]
         left, right = level, level + 1
-        if expr.op == "*" or (expr.op == "+" and isinstance(expr.b, Binary) and expr.b.op == "+"):
-            right = level + 1
+        if expr.op == "+" and expr.dtype.is_integer:
+            right = level  # a + (b + c) is a + b + c for integers
         if level in (_SHIFT, _AND, _XOR, _OR):  # a reader stops at mixed bit operations
-            left = right = _MUL if level != _XOR else _MUL
+            left = right = _MUL
         return f"{self._at(expr.a, left)} {sign} {self._at(expr.b, right)}", level
 
     def _logical(self, expr: Logical) -> tuple[str, int]:

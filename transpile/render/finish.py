@@ -7,9 +7,11 @@ clang-format keeps, so that nobody's formatter changes a generated file (see `.c
 from __future__ import annotations
 
 import re
+from itertools import groupby
 
 WIDTH = 100
 _MARK = re.compile("[\x01\x02]\\d+\x03")  # see marks.py: invisible in the end
+_BREAK = re.compile("(?<![-+*/%&|^=<>]) (?![-+*/%&|^=<>])")  # not inside a formula
 _SHORT = re.compile(r"^([^/\s#].*\)) \{\n    ([^\n]+[;}])\n\}$", re.MULTILINE)
 
 
@@ -20,18 +22,19 @@ def finish(text: str) -> str:
 
 def comments(text: str) -> str:
     """Comments between functions, broken between words."""
-    lines = text.split("\n")
-    return "\n".join(comment(line[3:], WIDTH) if _too_long(line) else line for line in lines)
-
-
-def _too_long(line: str) -> bool:
-    return line.startswith("// ") and len(line) > WIDTH
+    found: list[str] = []
+    for is_comment, group in groupby(text.split("\n"), lambda line: line.startswith("// ")):
+        lines = list(group)
+        if is_comment and any(len(line) > WIDTH for line in lines):
+            lines = [comment(" ".join(line[3:] for line in lines), WIDTH)]
+        found += lines
+    return "\n".join(found)
 
 
 def comment(text: str, columns: int) -> str:
     """The text as `//` lines no wider than `columns`."""
-    words, lines, line = text.split(" "), [], "//"
-    for word in words:
+    lines, line = [], "//"
+    for word in _BREAK.split(text):
         if len(line) + 1 + len(word) > columns and line != "//":
             lines.append(line)
             line = "//"

@@ -70,7 +70,10 @@ class Context:
     aligned_tensors: dict[str, int] = field(default_factory=dict)  # tensor -> bytes
     aligned_pitches: dict[Expr, int] = field(default_factory=dict)  # stride -> elements
     wanted: dict[str, Expr] = field(default_factory=dict)  # thread names that the text uses
-    terms: dict[tuple[int, int, int], str] = field(default_factory=dict)  # named parts of coordinates
+    wanted_remarks: dict[str, str] = field(default_factory=dict)  # what one of them means
+    terms: dict[tuple[int, int, int], str] = field(
+        default_factory=dict
+    )  # named parts of coordinates
     author_names: frozenset[str] = frozenset()
     values: dict[str, Expr] = field(default_factory=dict)  # IR variable -> plan expression
 
@@ -142,7 +145,8 @@ class Context:
         for group in groups:
             names = [Declarator(name=n, value=self.wanted[n]) for n in group if n in self.wanted]
             if names:
-                found.append(Local(dtype=INT32, names=tuple(names)))
+                remarks = [self.wanted_remarks.get(name.name, "") for name in names]
+                found.append(Local(dtype=INT32, names=tuple(names), remark=max(remarks)))
         return tuple(found)
 
     def require_alignment(

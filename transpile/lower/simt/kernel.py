@@ -68,7 +68,9 @@ def lower_function(function: Function, target: SimtTarget, diagnostics: Diagnost
         )
     (launch,) = function.launches
     if launch.threads[0] * launch.threads[1] * launch.threads[2] > target.max_threads:
-        raise failure("T2C402", f"{target.name} has at most {target.max_threads} threads a block", launch.span)
+        raise failure(
+            "T2C402", f"{target.name} has at most {target.max_threads} threads a block", launch.span
+        )
     plain = _Lowered(function, launch, target, diagnostics, variant=False)
     if plain.ctx.wants_variant:
         return _Lowered(function, launch, target, diagnostics, variant=True).plan()
@@ -113,7 +115,9 @@ class _Lowered:
     ) -> None:
         names = author_names(function)
         namer = Namer(target.dialect.reserved)
-        ours = names - {var.name for stmt in walk(launch.body) for var in getattr(stmt, "loop_vars", ())}
+        ours = names - {
+            var.name for stmt in walk(launch.body) for var in getattr(stmt, "loop_vars", ())
+        }
         loops = {stmt.var.name for stmt in walk(launch.body) if isinstance(stmt, For | Pipelined)}
         for name in sorted(ours - loops):
             namer.author(name)
@@ -172,7 +176,9 @@ class _Lowered:
             if gemm.c.buffer.scope != "fragment":
                 raise failure("T2C515", f"gemm adds to a fragment, and {name} is none", gemm.c.span)
             if pinned.setdefault(name, layout) != layout:
-                raise failure("T2C515", f"two gemms want {name} held by different threads", gemm.span)
+                raise failure(
+                    "T2C515", f"two gemms want {name} held by different threads", gemm.span
+                )
         return pinned
 
     def _shared_between_threads(self) -> set[str]:
@@ -242,7 +248,9 @@ class _Lowered:
 
     def _block_indices(self, steps: Sequence[CStmt]) -> list[CStmt]:
         launch = self.ctx.launch
-        used = [var for var in launch.blocks if _mentions(steps, var.name) or self._in_names(var.name)]
+        used = [
+            var for var in launch.blocks if _mentions(steps, var.name) or self._in_names(var.name)
+        ]
         if launch.order is not None and len(launch.blocks) > 1 and used:
             return self._panel_order()
         names = tuple(
@@ -261,7 +269,9 @@ class _Lowered:
         x, y = ctx.launch.blocks[0], ctx.launch.blocks[1]
         row = order.order == "row"
         across, along = ("y", "x") if row else ("x", "y")
-        tile, panel, rows = (ctx.namer.ours(n, f"{n}_of_grid") for n in ("tile", "panel", "panel_rows"))
+        tile, panel, rows = (
+            ctx.namer.ours(n, f"{n}_of_grid") for n in ("tile", "panel", "panel_rows")
+        )
         grid_along, grid_across = b.local(f"gridDim.{along}"), b.local(f"gridDim.{across}")
         linear = b.add(b.mul(b.local("blockIdx.y"), b.local("gridDim.x")), b.local("blockIdx.x"))
         size = b.mul(const(order.panel), grid_along)
@@ -394,7 +404,7 @@ class _Lowered:
                 args=tuple(b.local(param.name, param.dtype) for param in params),
             )
             comment = (
-                f"Rows of every tensor start on 16-byte boundaries: {self._condition()}."
+                f"Wide accesses stay aligned: {self._condition()}."
                 if aligned
                 else "Any sizes and addresses: element by element where rows may start anywhere."
             )
@@ -448,12 +458,14 @@ class _Lowered:
         return f"grid ({grid}), block {block}, {shared}"
 
 
-def Cast_int(value: Expr) -> Expr:  # noqa: N802
+def Cast_int(value: Expr) -> Expr:
     """int(value): grid dimensions are unsigned in C."""
     return CCall(dtype=INT32, function="int", args=(value,))
 
 
-def drop_leading_fills(ctx: Context, body: Sequence[Stmt]) -> tuple[dict[str, str], tuple[Stmt, ...]]:
+def drop_leading_fills(
+    ctx: Context, body: Sequence[Stmt]
+) -> tuple[dict[str, str], tuple[Stmt, ...]]:
     """Zero fills of whole fragments before anything touches them become initialisers: name -> quote."""
     from tile2c.transpile.ir.forms import Parallel, Store
     from tile2c.transpile.lower.simt.pipeline import _deep
@@ -641,7 +653,9 @@ def headers(ctx: Context, function: Function) -> tuple[str, ...]:
     used += [p.scalar.dtype for p in function.params if p.scalar is not None]
     used += [x.dtype for launch in function.launches for x in launch.buffers]
     table = ctx.target.dialect.headers
-    found = [header for name in ("", *(dtype.name for dtype in used)) for header in table.get(name, ())]
+    found = [
+        header for name in ("", *(dtype.name for dtype in used)) for header in table.get(name, ())
+    ]
     return tuple(dict.fromkeys(found))
 
 

@@ -53,7 +53,9 @@ def plan_matrix(ctx: Context, gemm: Gemm) -> MatrixPlan:
     fits = [
         (warps // wn, wn)
         for wn in range(1, warps + 1)
-        if warps % wn == 0 and m % (warps // wn * instruction.m) == 0 and n % (wn * instruction.n) == 0
+        if warps % wn == 0
+        and m % (warps // wn * instruction.m) == 0
+        and n % (wn * instruction.n) == 0
     ]
     if not fits:
         raise failure(
@@ -146,6 +148,9 @@ def _name_warps(ctx: Context, plan: MatrixPlan) -> None:
     """warp_m and warp_n: where a warp's part of the tile starts."""
     lanes = ctx.target.lanes
     rows, columns = plan.tiles_m * plan.instruction.m, plan.tiles_n * plan.instruction.n
+    words = f"{plan.warps_m} x {plan.warps_n} {ctx.target.group}s of {rows} x {columns}"
+    for name in (f"{ctx.target.group}_m", f"{ctx.target.group}_n"):
+        ctx.wanted_remarks[name] = words
     if plan.warps_m > 1:
         ctx.terms[(lanes * plan.warps_n, plan.warps_m, rows)] = f"{ctx.target.group}_m"
     if plan.warps_n > 1:
