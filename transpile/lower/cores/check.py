@@ -64,7 +64,7 @@ def _check_statement(stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnos
     if isinstance(stmt, forms.Gemm):
         diagnostics.error(
             "T2C523",
-            f"T.gemm needs the cube core, but kernels for {target.name} use vector cores only so far",
+            f"T.gemm needs the cube core, but kernels for {target.name} use vector cores so far",
             stmt.span,
             help=_WORKS,
         )

@@ -29,6 +29,7 @@ from tile2c.transpile.ir.expr import (
     const,
 )
 from tile2c.transpile.lower.cores.calls import Calls, mode, number_of
+from tile2c.transpile.lower.cores.functions import Functions
 from tile2c.transpile.lower.cores.layouts import Layout
 from tile2c.transpile.lower.cores.masks import Masks
 from tile2c.transpile.lower.cores.plan import ReadElement, TileRef
@@ -37,23 +38,8 @@ from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.cores.values import Kind, Value, join
 from tile2c.transpile.lower.facts import Facts
 
-LN2 = math.log(2)
 _WHOLE = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "min": "Min", "max": "Max"}
 _NUMBER = {"+": "Adds", "*": "Muls", "min": "Mins", "max": "Maxs"}
-_FUNCTIONS = {"exp": "Exp", "log": "Ln", "sqrt": "Sqrt", "abs": "Abs"}
-_ROUND = {
-    "floor": "CAST_FLOOR",
-    "ceil": "CAST_CEIL",
-    "trunc": "CAST_TRUNC",
-    "round": "CAST_RINT",
-    "nearbyint": "CAST_RINT",
-}
-_SCALED = {  # function -> (before, natural function, after)
-    "exp2": (LN2, "Exp", None),
-    "exp10": (math.log(10), "Exp", None),
-    "log2": (None, "Ln", 1 / LN2),
-    "log10": (None, "Ln", 1 / math.log(10)),
-}
 
 
 @dataclass(slots=True)
@@ -190,7 +176,7 @@ class Vectors:
                 expr.span,
                 help="use the condition in T.if_then_else, which gives numbers",
             )
-        raise self._none(type(expr).__name__.lower(), expr)
+        raise self.none(type(expr).__name__.lower(), expr)
 
     def _is_scalar(self, expr: Expr) -> bool:
         """Whether the scalar unit can have it: no loop variable in it, no element of a tile."""
@@ -283,7 +269,7 @@ class Vectors:
 
     def binary(self, expr: Binary, want: Value | None) -> Value:
         if expr.op not in _WHOLE or not self.tiles.target.can(_WHOLE[expr.op], expr.dtype.name):
-            raise self._none(f"{expr.op} of {expr.dtype}", expr)
+            raise self.none(f"{expr.op} of {expr.dtype}", expr)
         a, b = self.evaluate(expr.a), self.evaluate(expr.b)
         if a.kind == "scalar" and b.kind != "scalar" and expr.op in _NUMBER:
             a, b = b, a
@@ -364,38 +350,7 @@ class Vectors:
         return out
 
     def call(self, expr: Call, want: Value | None) -> Value:
-        name, dtype = expr.function, expr.dtype
-        if name in ("min", "max") and len(expr.args) == 2:
-            a, b = expr.args
-            return self.binary(Binary(dtype=dtype, op=name, a=a, b=b), want)  # type: ignore[arg-type]
-        if name not in (*_FUNCTIONS, *_SCALED, *_ROUND, "rsqrt", "sigmoid", "tanh"):
-            raise self._none(name, expr)
-        if not self.tiles.target.can("Exp", dtype.name):
-            raise self._none(f"{name} of {dtype}", expr)
-        if name in ("sigmoid", "tanh"):
-            return self.evaluate(_composed(expr), want)
-        a = self.evaluate(expr.args[0])
-        if name in _FUNCTIONS:
-            return self.unary(_FUNCTIONS[name], a, want)
-        if name in _SCALED:
-            before, natural, after = _SCALED[name]
-            if before is not None:
-                a = self.scaled(a, before, want)
-            a = self.unary(natural, a, want)
-            return a if after is None else self.scaled(a, after, want)
-        if name in _ROUND:
-            return self.rounded(a, _ROUND[name], want)
-        root = self.unary("Sqrt", a, None)  # the unit's own Rsqrt has too few digits
-        top = self.scratch(root.kind, dtype)
-        self.calls.fill(top, number_of(1, dtype))
-        return self.two("Div", dtype, top, root, want)
-
-    def rounded(self, a: Value, how: str, want: Value | None) -> Value:
-        """To a whole number of the same type; the unit has it for float32."""
-        if a.dtype != FLOAT32:
-            wide = self.cast(a, FLOAT32, None, None)
-            return self.cast(self.rounded(wide, how, None), a.dtype, want, None)
-        return self.unary("Cast", a, want, mode(how))
+        return Functions(self).call(expr, want)
 
     def cast(self, a: Value, dtype: DType, want: Value | None, span: Span | None) -> Value:
         """The value as another type, through the types between where there is no direct call."""
@@ -425,10 +380,10 @@ class Vectors:
             inner = self.select(_widened_select(expr, DTYPES[wide]), None)
             return self.cast(inner, expr.dtype, want, expr.span)
         if not self.tiles.target.can("Select", expr.dtype.name):
-            raise self._none(f"choice between {expr.dtype} values", expr)
+            raise self.none(f"choice between {expr.dtype} values", expr)
         return Masks(self).select(expr, want)
 
-    def _none(self, what: str, expr: Expr) -> InputError:
+    def none(self, what: str, expr: Expr) -> InputError:
         return failure(
             "T2C541",
             f"the vector unit of {self.tiles.target.name} has no {what}",
@@ -466,20 +421,3 @@ def _widened(expr: Binary | Unary | Call, wide: DType) -> Expr:
 def _widened_select(expr: Select, wide: DType) -> Select:
     a, b = Cast(dtype=wide, a=expr.a), Cast(dtype=wide, a=expr.b)
     return replace(expr, dtype=wide, a=a, b=b)
-
-
-def _composed(expr: Call) -> Expr:
-    """sigmoid(x) = 1 / (1 + exp(-x)); tanh(x) = 2 sigmoid(2x) - 1."""
-    dtype, x = expr.dtype, expr.args[0]
-
-    def number(value: float) -> Const:
-        return Const(dtype=dtype, value=value)
-
-    def binary(op: str, a: Expr, b: Expr) -> Binary:
-        return Binary(dtype=dtype, op=op, a=a, b=b, span=expr.span)  # type: ignore[arg-type]
-
-    if expr.function == "tanh":
-        inner = Call(dtype=dtype, function="sigmoid", args=(binary("*", x, number(2)),))
-        return binary("-", binary("*", inner, number(2)), number(1))
-    power = Call(dtype=dtype, function="exp", args=(binary("*", x, number(-1)),))
-    return binary("/", number(1), binary("+", power, number(1)))

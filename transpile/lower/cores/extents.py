@@ -1,7 +1,7 @@
 """Finds which dimensions of the tiles may stop at the edge of the tensors.
 
 reads   tile IR with staged globals        writes  `Edges`: clips by (start, bound), live dimensions
-why     a hand-written kernel computes `rows` rows in the last tile, not block_M. That is right where
+why     a hand-written kernel computes `rows` rows in the last tile, not block_M; right where
         nothing mixes the elements of the dimension: no reduction over it, no single element read.
         Everywhere else a load fills what lies outside with zeros, as the language says.
 """

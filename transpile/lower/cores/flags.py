@@ -1,9 +1,10 @@
 """Orders the units where a tile passes from one to another outside of a queue.
 
-reads   steps with queue steps        writes  steps with `Order` and `Barrier` steps, each with its reason
-Walks the steps as the core runs them and keeps, for each tile and each pair of units, the accesses that
-the second unit does not know to be done. An access that conflicts with one of them gets an `Order` in
-front, which settles everything the first unit was given before. Loops are walked until nothing changes.
+reads   steps with queue steps        writes  steps with `Order` and `Barrier` steps, with reasons
+Walks the steps as the core runs them and keeps, for each tile and each pair of units, the accesses
+that the second unit does not know to be done. An access that conflicts with one of them gets an
+`Order` in front, which settles everything the first unit was given before. Loops are walked until
+nothing changes.
 """
 
 from __future__ import annotations

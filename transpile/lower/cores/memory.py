@@ -31,7 +31,7 @@ def fit(tiles: dict[str, Tile], target: CoresTarget, room: int, *, repeats: bool
 
     `repeats`: whether tiles are used more than once, so that a second copy is of use.
     """
-    choices = (
+    choices: tuple[tuple[set[str], str, str], ...] = (
         ({"in", "out"}, "2", "loads, computing and stores of different rounds overlap"),
         ({"in"}, "2 for loads, 1 for stores", "two copies of every tile do not fit"),
         (set(), "1", "two copies do not fit" if repeats else "nothing is loaded twice"),

@@ -1,15 +1,15 @@
 """Decides which tiles travel in queues, and takes them from there and gives them back.
 
 reads   steps, tiles        writes  steps with `QueueStep`s, tiles with their places
-A queue carries order with it: a tile that MTE2 fills (in) is V's after dequeue and MTE2's again after
-free; one that V fills (out) likewise goes to MTE3. With two copies a unit works on the next tile while
-the other is busy with this one. A tile fits a queue when each of its lives lies in one list of steps:
-filled whole at first, never written by the filling unit again.
+A queue carries order with it: a tile that MTE2 fills (in) is V's after dequeue and MTE2's again
+after free; one that V fills (out) likewise goes to MTE3. With two copies a unit works on the next
+tile while the other is busy with this one. A tile fits a queue when each of its lives lies in one
+list of steps: filled whole at first, never written by the filling unit again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -98,7 +98,11 @@ def _position(body: tuple[Step, ...], tile: str) -> str:
     return "VECOUT" if "store" in found else "VECCALC"
 
 
-def _every_list(body, tile, lives) -> bool:  # type: ignore[no-untyped-def]
+def _every_list(
+    body: tuple[Step, ...],
+    tile: str,
+    lives: Callable[[tuple[Step, ...], str], list[Life] | None],
+) -> bool:
     """Whether the tile is used at all, and every list it is used in splits into lives."""
     homes = list(_homes(body, tile))
     return bool(homes) and all(lives(home, tile) is not None for home in homes)

@@ -1,8 +1,8 @@
 """T.reduce_*: rows to single elements, or rows on top of each other.
 
 reads   `forms.Reduce`        writes  vector calls
-Over the last dimension: one call for rows that fit a repeat; for many short rows the repeats of each
-row are first combined lane by lane; for few long rows one call a row.
+Over the last dimension: one call for rows that fit a repeat; for many short rows the repeats of
+each row are first combined lane by lane; for few long rows one call a row.
 """
 
 from __future__ import annotations

@@ -32,13 +32,13 @@ def rewrite_statement(
 def _rebuilt(
     node: Node, change: Callable[[Expr], Expr | None], buffers: Mapping[str, Buffer] | None = None
 ) -> Node:
-    changes = {}
+    changes: dict[str, object] = {}
     for item in fields(node):
         value = getattr(node, item.name)
         new = _value(value, change, buffers or {})
         if new is not value:
             changes[item.name] = new
-    return replace(node, **changes) if changes else node
+    return replace(node, **changes) if changes else node  # type: ignore[arg-type]
 
 
 def _value(
@@ -49,7 +49,11 @@ def _value(
     if isinstance(value, Expr):
         changed = change(value)
         return changed if changed is not None else _rebuilt(value, change, buffers)
-    if isinstance(value, Stmt | Region | Range):
+    if isinstance(value, Stmt):
+        return _rebuilt(value, change, buffers)
+    if isinstance(value, Region):
+        return _rebuilt(value, change, buffers)
+    if isinstance(value, Range):
         return _rebuilt(value, change, buffers)
     if isinstance(value, tuple) and value and isinstance(value[0], Expr | Stmt | Range):
         parts = tuple(_value(part, change, buffers) for part in value)

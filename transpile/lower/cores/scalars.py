@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, FLOAT32, INT32, DType
 from tile2c.transpile.ir.expr import (
     Binary,
+    BinaryOp,
     Call,
     Cast,
     Compare,
+    CompareOp,
     Const,
     Expr,
     Load,
@@ -88,9 +89,8 @@ class Scalars:
         layout = self.layouts[buffer.name]
         name = self.names.local(f"{buffer.name}_value")
         offset = layout.offset(index)
-        emit(
-            ReadElement(name=name, dtype=buffer.dtype, src=TileRef(tile=buffer.name, offset=offset))
-        )
+        src = TileRef(tile=buffer.name, offset=offset)
+        emit(ReadElement(name=name, dtype=buffer.dtype, src=src))
         return Var(dtype=buffer.dtype, name=name, kind="temporary")
 
     def _global(self, expr: Load, index: tuple[Expr, ...], facts: Facts) -> Expr:
@@ -130,7 +130,7 @@ class Scalars:
 
     def _binary(self, expr: Binary, a: Expr, b: Expr, facts: Facts) -> Expr:
         if expr.op in ("min", "max"):
-            op = "<" if expr.op == "min" else ">"
+            op: CompareOp = "<" if expr.op == "min" else ">"
             left, right = (_float(a), _float(b)) if _is_half(a.dtype) else (a, b)
             condition = Compare(dtype=BOOL, op=op, a=left, b=right)
             return Select(dtype=expr.dtype, condition=condition, a=a, b=b)
@@ -155,7 +155,7 @@ class Scalars:
 
     def _floor(self, expr: Binary, a: Expr, b: Expr, facts: Facts) -> Expr:
         """Floor division; C's division is the same where both sides cannot be negative."""
-        whole = "truncdiv" if expr.op == "//" else "truncmod"
+        whole: BinaryOp = "truncdiv" if expr.op == "//" else "truncmod"
         plain = Binary(dtype=expr.dtype, op=whole, a=a, b=b)
         if facts.non_negative(expr.a) and facts.non_negative(expr.b):
             return plain
@@ -193,19 +193,11 @@ def outside_guard(index: tuple[Expr, ...], shape: tuple[Expr, ...], facts: Facts
     return whole
 
 
-def check_scalar(dtype: DType, span: Span | None) -> None:
-    """Raises InputError for element types that the scalar unit does not take."""
-    if dtype.name in ("float64",) or dtype.bits < 8:
-        raise failure("T2C522", f"{dtype} scalars are not taken by this target", span)
-
-
 def _is_half(dtype: DType) -> bool:
     return dtype in (DTYPES["float16"], DTYPES["bfloat16"])
 
 
 def _float(expr: Expr) -> Expr:
-    if isinstance(expr, Cast) and _is_half(expr.dtype) and expr.a.dtype == FLOAT32:
-        pass
     if isinstance(expr, Const):
         return replace(expr, dtype=FLOAT32)
     return Cast(dtype=FLOAT32, a=expr)

@@ -1,8 +1,9 @@
 """Cuts tiles that do not fit into strips: the block's work runs once for each strip.
 
 reads   tile IR with staged globals      writes  the same with smaller tiles in a loop over strips
-why     tiles are chosen for the memory of other chips; rows, or columns, that never meet can be taken
-        a few at a time. On-chip tiles start undefined, so running the body again is running it afresh.
+why     tiles are chosen for the memory of other chips; rows, or columns, that never meet can be
+        taken a few at a time. On-chip tiles start undefined, so running the body again is running it
+        afresh.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ def cuts(launch: forms.Launch, layouts: dict[str, Layout], edges: Edges) -> Iter
 
 def _stores_follow(launch: forms.Launch, edges: Edges, root: Key) -> bool:
     """Whether running the body once a strip stores nothing that a later strip reads."""
-    read, written, apart = set(), set(), set()
+    read: set[str] = set()
+    written: set[str] = set()
+    apart: set[str] = set()
     for stmt in walk.statements(launch.body):
         for expr in walk.expressions(stmt):
             read |= {load.buffer.name for load in walk.loads(expr) if load.buffer.scope == "global"}

@@ -72,10 +72,11 @@ def _scalar(stmt: forms.Let | forms.Declare | forms.Store, context: Context) -> 
         value = context.scalars.lower(stmt.value, context.facts, context.emit)
         context.emit(Local(name=stmt.var.name, dtype=stmt.var.dtype, value=value))
     elif isinstance(stmt, forms.Declare):
-        init = stmt.init
-        value = None if init is None else context.scalars.lower(init, context.facts, context.emit)
+        first = None
+        if stmt.init is not None:
+            first = context.scalars.lower(stmt.init, context.facts, context.emit)
         buffer = stmt.buffer
-        context.emit(Local(name=buffer.name, dtype=buffer.dtype, value=value, const=False))
+        context.emit(Local(name=buffer.name, dtype=buffer.dtype, value=first, const=False))
     elif stmt.buffer.scope in ("variable", "local"):
         value = context.scalars.lower(stmt.value, context.facts, context.emit)
         context.emit(Assign(name=stmt.buffer.name, value=value))

@@ -45,5 +45,5 @@ def join(*kinds: Kind) -> Kind:
         return "tile"
     for kind in ("row", "column", "one"):
         if kind in kinds:
-            return kind  # type: ignore[return-value]
+            return kind
     return "scalar"

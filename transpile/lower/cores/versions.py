@@ -1,8 +1,8 @@
 """Gives a tile that is loaded, changed in place and stored a second tile for the result.
 
 reads   tile IR with staged globals       writes  the same with `x` split into `x` and `x_out`
-why     MTE2 fills the one and MTE3 empties the other: each travels in a queue of its own, and the next
-        load need not wait for this store
+why     MTE2 fills the one and MTE3 empties the other: each travels in a queue of its own, and the
+        next load need not wait for this store
 """
 
 from __future__ import annotations
