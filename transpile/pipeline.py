@@ -17,8 +17,7 @@ from tile2c.transpile.diagnostics import Diagnostics, InputError
 if TYPE_CHECKING:
     from tile2c.transpile.ir import forms
     from tile2c.transpile.output.generated import GeneratedKernel
-    from tile2c.transpile.read import Source
-    from tile2c.transpile.stage import Defines, KernelListing, NormalKernel, UnknownName
+    from tile2c.transpile.stage import Defines, KernelListing, NormalKernel
 
 Form = Literal["normal", "ir", "plan"]
 Result = TypeVar("Result")
@@ -81,10 +80,12 @@ def list_kernels(request: Request, diagnostics: Diagnostics) -> tuple[KernelList
     from tile2c.transpile import read, stage
 
     found: list[KernelListing] = []
+    met = stage.NamesMet()
     for path in request.inputs:
         source = _attempt(diagnostics, read.read_source, path, diagnostics)
         if source is not None:
-            found += stage.list_kernels(source, request.defines, diagnostics)
+            found += stage.list_kernels(source, request.defines, diagnostics, met)
+    met.check(request.defines, ())
     return tuple(found)
 
 
@@ -121,41 +122,16 @@ def functions(
 
 def _normal_kernels(request: Request, diagnostics: Diagnostics) -> Iterator[NormalKernel]:
     """The normal forms of all files. A name that no file knows raises UnknownName."""
-    from tile2c.transpile import read
+    from tile2c.transpile import read, stage
 
-    unknown: list[list[UnknownName]] = []
+    met = stage.NamesMet()
     for path in request.inputs:
         source = _attempt(diagnostics, read.read_source, path, diagnostics)
         if source is not None:
-            unknown.append([])
-            yield from _normalized(source, request, unknown[-1], diagnostics)
-    first, *others = unknown or [[]]
-    for error in first:
-        if all(error.name in {item.name for item in other} for other in others):
-            raise error
-
-
-def _normalized(
-    source: Source, request: Request, unknown: list[UnknownName], diagnostics: Diagnostics
-) -> tuple[NormalKernel, ...]:
-    """The kernels of one file. Names of `-D` and `--kernel` may be those of another file."""
-    from tile2c.transpile import stage
-
-    only, defines = request.kernels, request.defines
-    while True:
-        try:
-            found = _attempt(diagnostics, stage.normalize, source, defines, only, diagnostics)
-            return found or ()
-        except stage.UnknownName as error:
-            if len(request.inputs) == 1:
-                raise
-            unknown.append(error)
-            if error.option == "--kernel":
-                only = tuple(name for name in only if name != error.name)
-                if not only:
-                    return ()
-            else:
-                defines = defines.without(error.name)
+            only, defines = request.kernels, request.defines
+            found = _attempt(diagnostics, stage.normalize, source, defines, only, diagnostics, met)
+            yield from found or ()
+    met.check(request.defines, request.kernels)
 
 
 def _attempt(

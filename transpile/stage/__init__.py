@@ -7,6 +7,7 @@ spelling. `normalize` is the way in; docs/normal-form.md has the grammar.
 from tile2c.transpile.stage.defines import (
     DefineError,
     Defines,
+    NamesMet,
     Promise,
     UnknownName,
     parse_defines,
@@ -18,6 +19,7 @@ __all__ = [
     "DefineError",
     "Defines",
     "KernelListing",
+    "NamesMet",
     "NormalKernel",
     "Origin",
     "Promise",

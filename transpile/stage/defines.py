@@ -27,6 +27,22 @@ class UnknownName(ValueError):
         self.option, self.name, self.nearest = option, name, near
 
 
+@dataclass(slots=True)
+class NamesMet:
+    """The names that the files of one run have, so that `-D` and `--kernel` can be checked."""
+
+    kernels: set[str] = field(default_factory=set)
+    parameters: set[str] = field(default_factory=set)
+
+    def check(self, defines: Defines, only: Sequence[str]) -> None:
+        """Raises UnknownName for the first name that no file has."""
+        for name in only:
+            if name not in self.kernels:
+                raise UnknownName("--kernel", name, self.kernels)
+        for name in defines.unused():
+            raise UnknownName("-D", name, self.parameters)
+
+
 @dataclass(frozen=True, slots=True)
 class Dynamic:
     """`NAME=dynamic`: a run-time size, whatever else would fix it."""

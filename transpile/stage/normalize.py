@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.read import Source
-from tile2c.transpile.stage.defines import Defines, UnknownName
+from tile2c.transpile.stage.defines import Defines, NamesMet
 from tile2c.transpile.stage.origins import Origin
 from tile2c.transpile.stage.values import NotReady, Poisoned, Value
 
@@ -67,20 +67,21 @@ class _Result:
 
 
 def normalize(
-    source: Source, defines: Defines, only: Sequence[str], diagnostics: Diagnostics
+    source: Source,
+    defines: Defines,
+    only: Sequence[str],
+    diagnostics: Diagnostics,
+    met: NamesMet | None = None,
 ) -> tuple[NormalKernel, ...]:
     """The kernels of a file, or those named in `only`.
 
-    Problems go to `diagnostics`. Raises UnknownName for a `-D` or `--kernel` name that nothing has.
+    Problems go to `diagnostics`. Raises UnknownName for a `-D` or `--kernel` name that the file
+    does not have; with `met`, names are only noted there, for a check over all files of a run.
     """
     with _deep_stack():
         results = _make_all(source, defines, diagnostics)
         kernels, refusals = _named(source, defines, results)
-    known = [kernel.name for kernel in kernels] + [name for name, _ in refusals]
-    for name in only:
-        if name not in known:
-            raise UnknownName("--kernel", name, known)
-    _check_defines(defines, results)
+    _check_names(defines, only, kernels, refusals, results, met)
     wanted = [kernel for kernel in kernels if not only or kernel.name in only]
     failed = [(name, why) for name, why in refusals if not only or name in only]
     for result in results:
@@ -103,13 +104,13 @@ def normalize(
 
 
 def list_kernels(
-    source: Source, defines: Defines, diagnostics: Diagnostics
+    source: Source, defines: Defines, diagnostics: Diagnostics, met: NamesMet | None = None
 ) -> tuple[KernelListing, ...]:
-    """One entry for each kernel of the file; those that are not ready say why."""
+    """One entry for each kernel of the file; those that are not ready say why. `met` as above."""
     with _deep_stack():
         results = _make_all(source, defines, diagnostics)
         kernels, refusals = _named(source, defines, results)
-    _check_defines(defines, results)
+    _check_names(defines, (), kernels, refusals, results, met)
     listings: list[tuple[int, KernelListing]] = []
     for result in results:
         root = result.root
@@ -240,6 +241,7 @@ def _named(
 ) -> tuple[list[NormalKernel], list[tuple[str, NotReady]]]:
     """The kernels under their output names, and those that are not ready under theirs."""
     from tile2c.transpile.stage.assemble import assemble
+    from tile2c.transpile.stage.specialise import base_name
 
     refusals: list[tuple[str, NotReady]] = []
     pending: list[tuple[str, _Result, Made]] = []
@@ -250,10 +252,7 @@ def _named(
             pending.append((base_name(source, made.path, made.function), result, made))
     names = _unique_names(pending)
     kernels: list[NormalKernel] = []
-    for name, (_, result, made) in zip(names, pending, strict=True):
-        if result.diagnostics.failed:
-            # Nothing can be written, but the kernel is known by its name.
-            pass
+    for name, (_, _result, made) in zip(names, pending, strict=True):
         try:
             module, sizes = assemble(made.ev, made.traced, name)
         except NotReady as problem:
@@ -289,18 +288,10 @@ def _kernel(
     )
 
 
-def base_name(source: Source, path: Sequence[str], function: str) -> str:
-    """The prim_func's name, or where that is generic the nearest enclosing one that is not."""
-    from tile2c.transpile.stage.specialise import GENERIC
-
-    for name in (function, *reversed(path)):
-        if name not in GENERIC:
-            return name
-    return re.sub(r"\W", "_", source.stem)
-
-
 def _root_name(source: Source, root: Root) -> str:
-    inner = sorted(root.kernels - {root.name})
+    from tile2c.transpile.stage.specialise import GENERIC, base_name
+
+    inner = sorted(root.kernels - {root.name} - GENERIC) or ["main"]
     if root.style == "factory" and len(inner) == 1:
         return base_name(source, (root.name,), inner[0])
     return base_name(source, (), root.name)
@@ -359,13 +350,20 @@ def _report_not_ready(why: NotReady, diagnostics: Diagnostics, *, skippable: boo
         diagnostics.error("T2C116", message, why.span, help=help)
 
 
-def _check_defines(defines: Defines, results: Sequence[_Result]) -> None:
-    unused = defines.unused()
-    if not unused:
-        return
-    known: set[str] = set()
+def _check_names(
+    defines: Defines,
+    only: Sequence[str],
+    kernels: Sequence[NormalKernel],
+    refusals: Sequence[tuple[str, NotReady]],
+    results: Sequence[_Result],
+    met: NamesMet | None,
+) -> None:
+    """Notes the names of a file, and checks the options where this is the only one."""
+    names = met if met is not None else NamesMet()
+    names.kernels |= {kernel.name for kernel in kernels} | {name for name, _ in refusals}
     for result in results:
-        known |= set(result.root.parameters)
+        names.parameters |= set(result.root.parameters)
         for made in result.made:
-            known |= set(made.ev.declared_sizes)
-    raise UnknownName("-D", unused[0], known)
+            names.parameters |= set(made.ev.declared_sizes)
+    if met is None:
+        names.check(defines, only)

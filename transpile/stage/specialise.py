@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
@@ -42,6 +43,14 @@ from tile2c.transpile.stage.values import (
 )
 
 GENERIC = frozenset(("main", "kernel", "func", "prim_func", "inner"))
+
+
+def base_name(source: Source, path: Sequence[str], function: str) -> str:
+    """The prim_func's name, or where that is generic the nearest enclosing one that is not."""
+    for name in (function, *reversed(path)):
+        if name not in GENERIC:
+            return name
+    return re.sub(r"\W", "_", source.stem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +94,10 @@ def find_roots(source: Source, diagnostics: Diagnostics) -> list[Root]:
     ev, scope = evaluator(source, Defines(), diagnostics, frozenset())
     roots: list[Root] = []
     for cell in scope.cells.values():
-        root = _root_of(ev, cell.name, cell.value)
-        if root is not None and _closure(cell.value).source is source:  # type: ignore[union-attr]
-            roots.append(root)
+        closure = _closure(cell.value)
+        if closure is not None and closure.source is source:
+            root = _root_of(ev, cell.name, cell.value, closure)
+            roots += [root] if root is not None else []
     unique = {root.node: root for root in roots}
     return sorted(unique.values(), key=lambda root: root.node.lineno)
 
@@ -104,15 +114,14 @@ def _closure(value: Value) -> Closure | None:
             return None
 
 
-def _root_of(ev: Language, name: str, value: Value) -> Root | None:
-    closure = _closure(value)
-    if closure is None or not isinstance(closure.node, ast.FunctionDef):
+def _root_of(ev: Language, name: str, value: Value, closure: Closure) -> Root | None:
+    node, source = closure.node, closure.source
+    if not isinstance(node, ast.FunctionDef):
         return None
-    node = closure.node
     if isinstance(value, PrimFunc) or (
         isinstance(value, JitFunction) and isinstance(value.inner, PrimFunc)
     ):
-        return Root(name, "prim_func", node, frozenset((name,)))
+        return Root(name, "prim_func", node, frozenset((name, base_name(source, (), node.name))))
     spec = node.args
     names = tuple(arg.arg for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
     if isinstance(value, JitFunction) and not makes_kernels(ev, closure):
@@ -129,6 +138,7 @@ def _root_of(ev: Language, name: str, value: Value) -> Root | None:
         if isinstance(part, ast.FunctionDef)
         and is_prim_func(ev, part, closure.scope, closure.source)
     )
+    inner |= {base_name(source, (name,), function) for function in inner}
     return Root(name, "factory", node, inner | {name}, names, closure.defaults)
 
 
