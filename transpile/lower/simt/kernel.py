@@ -71,10 +71,19 @@ def lower_function(function: Function, target: SimtTarget, diagnostics: Diagnost
         raise failure(
             "T2C402", f"{target.name} has at most {target.max_threads} threads a block", launch.span
         )
-    plain = _Lowered(function, launch, target, diagnostics, variant=False)
-    if plain.ctx.wants_variant:
-        return _Lowered(function, launch, target, diagnostics, variant=True).plan()
-    return plain.plan()
+    reason = ""
+    if target.warpgroup_matrix:
+        from tile2c.transpile.lower.simt.hopper import lower_with_roles
+
+        found = lower_with_roles(function, launch, target, diagnostics)
+        if isinstance(found, Plan):
+            return found
+        reason = found
+    lowered = _Lowered(function, launch, target, diagnostics, variant=False)
+    if lowered.ctx.wants_variant:
+        lowered = _Lowered(function, launch, target, diagnostics, variant=True)
+    plan = lowered.plan()
+    return replace(plan, notes=(*plan.notes, f"path     mma.sync: {reason}")) if reason else plan
 
 
 def starting_facts(function: Function, launch: Launch) -> Facts:
@@ -112,9 +121,10 @@ class _Lowered:
         diagnostics: Diagnostics,
         *,
         variant: bool,
+        taken: frozenset[str] = frozenset(),
     ) -> None:
         names = author_names(function)
-        namer = Namer(target.dialect.reserved)
+        namer = Namer(target.dialect.reserved | taken)
         ours = names - {
             var.name for stmt in walk(launch.body) for var in getattr(stmt, "loop_vars", ())
         }
@@ -630,9 +640,13 @@ def _with_hidden(
 
 
 _ORDER = (
-    "unroll", "infinity", "vector_type", "swizzle", "shared_struct", "shared_memory", "pack", "load_vector", "store_vector",
+    "unroll", "infinity", "vector_type", "swizzle", "shared_struct", "shared_size", "shared_memory", "pack", "load_vector", "store_vector",
     "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "floor_div",
     "floor_mod", "ceil_div", "lanes_reduce",
+    "tensor_map", "shared_addr", "barrier_init", "barriers_visible", "barrier_expect", "barrier_arrive",
+    "barrier_wait", "ring", "consumers_sync", "warpgroup_sync", "tma_load", "tma_store", "tma_store_commit",
+    "tma_store_wait_read", "publish_to_async", "fewer_registers", "more_registers", "k_major", "mn_major",
+    "mma_begin", "mma_wgmma", "mma_commit", "mma_wait", "pin", "packed_pair", "store_matrices",
 )  # fmt: skip
 
 

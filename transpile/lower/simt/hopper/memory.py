@@ -1,0 +1,85 @@
+"""Dynamic shared memory of a kernel with roles: the ring first, then other tiles, then its barriers."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tile2c.transpile.ir.expr import Buffer, Expr
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.plan import CStmt, Declarator, Local, Placed
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
+from tile2c.transpile.lower.simt.hopper.unfit import Unfit
+from tile2c.transpile.lower.simt.shared import bytes_words
+
+_TILE_ALIGN = 1024  # the period of the widest swizzle
+_BARRIER = 8
+
+
+def tile_bytes(load: TileLoad, depth: int) -> int:
+    """All stages of a tile; a tile's size is a multiple of the swizzle's period."""
+    rows = b.known(load.slabs.rows) or 0
+    return depth * rows * load.slabs.count * load.slabs.row_bytes
+
+
+def declare(
+    ctx: Context, roles: Roles, used: list[Buffer]
+) -> tuple[list[CStmt], list[Placed], int]:
+    """The struct as a helper of the text, its members as names, and its size."""
+    from tile2c.transpile.render.expressions import CPrinter
+
+    printer = CPrinter(ctx.target.dialect)
+    ring = {load.tile.name for load in roles.loads}
+    lines: list[tuple[str, str, int, int]] = []  # member, name, align, bytes
+    placed: list[Placed] = []
+
+    def member(name: str, kind: str, dims: tuple[Expr, ...], align: int, size: int) -> None:
+        subscripts = "".join(f"[{printer(dim)}]" for dim in dims)
+        text = f"alignas({align}) {kind} {name}{subscripts};"
+        lines.append(
+            (f"{text}  // {bytes_words(size)}" if size >= 1024 else text, name, align, size)
+        )
+
+    for load in roles.loads:
+        size = tile_bytes(load, roles.depth)
+        kind = printer.type_name(load.tile.dtype)
+        member(load.tile.name, kind, (roles.extent, *load.slabs.dims), _TILE_ALIGN, size)
+        words = f"slabs of {load.slabs.width} columns, {load.slabs.row_bytes}B swizzle"
+        placed.append(Placed(name=load.tile.name, bytes=size, layout=words, versions=roles.depth))
+    for buffer in used:
+        if buffer.name in ring:
+            continue
+        size = prod(b.known(extent) or 1 for extent in buffer.shape) * buffer.dtype.bytes
+        member(buffer.name, printer.type_name(buffer.dtype), buffer.shape, 128, size)
+        placed.append(Placed(name=buffer.name, bytes=size, layout="row-major"))
+    for array in ctx.arrays:
+        dtype = ctx.array_types[array.name]
+        member(array.name, printer.type_name(dtype), array.dims, dtype.bytes, array.bytes)
+        placed.append(Placed(name=array.name, bytes=array.bytes, layout=array.words))
+    total = 0
+    for _, _, align, size in lines:
+        total = -(-total // align) * align + size
+    total = -(-total // _BARRIER) * _BARRIER + 2 * roles.depth * _BARRIER
+    total = -(-total // _TILE_ALIGN) * _TILE_ALIGN
+    if total > ctx.target.max_shared:
+        raise Unfit(f"its shared memory, {total} bytes, is more than {ctx.target.max_shared}")
+    depth = printer(roles.extent)
+    members = [text for text, *_ in lines]
+    members.append(
+        f"unsigned long long full[{depth}], empty[{depth}];  // mbarriers: arrived, free again"
+    )
+    ctx.need("shared_struct", name="Shared", members="\n".join(members))
+    ctx.need("shared_size", name="Shared", bytes=total, most=ctx.target.max_shared)
+    ctx.need("shared_memory", name="shared_bytes", struct="Shared")
+    names = ", ".join([*(name for _, name, _, _ in lines), "full", "empty"])
+    whole = Local(
+        dtype=roles.loads[0].tile.dtype,
+        ctype="auto&",
+        const=False,
+        names=(
+            Declarator(
+                name=f"[{names}]", value=b.local("*reinterpret_cast<Shared*>(shared_bytes)")
+            ),
+        ),
+    )
+    return [whole], placed, total

@@ -1,0 +1,166 @@
+"""T.gemm on wgmma: descriptors of both tiles, one instruction for each step of K."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from tile2c.transpile.ir.dtypes import BOOL, INT32
+from tile2c.transpile.ir.expr import Const, Expr, Logical, const, true
+from tile2c.transpile.ir.forms import Gemm
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.plan import Address, CCall, CStmt, Do, Element, Loop, Section
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.hopper.calls import STAGE, call
+from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
+from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS, WarpgroupPlan
+from tile2c.transpile.lower.simt.values import Place, convert
+
+_STEP = 16
+
+
+def multiply(ctx: Context, gemm: Gemm, roles: Roles, overwrites: Expr | None) -> Section:
+    """The product's instructions, started but not waited for.
+
+    `overwrites`: a C condition under which the sums start here (the first step then ignores them).
+    """
+    plan = roles.products[id(gemm)]
+    k, m = ctx.namer.ours("k", "kk"), ctx.namer.ours("m", "mm")
+    several = plan.tiles_m > 1
+    row: Expr = b.mul(b.local(m), const(64)) if several else const(0)
+    a = _a_descriptor(ctx, gemm, roles, plan, row, b.local(k))
+    bb = _b_descriptor(ctx, gemm, roles, plan, b.local(k))
+    sums = Element(
+        dtype=gemm.c.buffer.dtype,
+        array=gemm.c.buffer.name,
+        subscripts=(b.local(m) if several else const(0),),
+    )
+    accumulate = _accumulate(ctx, gemm, overwrites, b.local(k))
+    product: CStmt = Do(call=call(_instruction(ctx, gemm, plan), sums, a, bb, accumulate))
+    if several:
+        product = _loop(m, const(plan.tiles_m), const(1), (product,))
+    for name in (k, m):
+        ctx.namer.release(name)
+    extent = gemm.a.shape[0] if gemm.transpose_a else gemm.a.shape[1]
+    steps = _loop(k, extent, const(_STEP), (product,), unroll=True)
+    return Section(
+        comments=(*gemm.comments, gemm.quote), body=(steps,), span=gemm.span, blank=False
+    )
+
+
+def _loop(
+    var: str, stop: Expr, step: Expr, body: tuple[CStmt, ...], *, unroll: bool = False
+) -> Loop:
+    return Loop(
+        var=var, start=const(0), stop=stop, step=step, body=body, unroll=unroll, dtype=INT32
+    )
+
+
+def _accumulate(ctx: Context, gemm: Gemm, overwrites: Expr | None, k: Expr) -> Expr:
+    """Whether the step adds to the sums: all but the first one after they were cleared."""
+    later = b.compare(">", k, const(0))
+    cleared = gemm.clear
+    if isinstance(cleared, Const) and bool(cleared.value):
+        return later
+    conditions = [] if overwrites is None else [overwrites]
+    if not isinstance(cleared, Const):
+        conditions.append(convert(ctx, cleared, Place(values={})))
+    if not conditions:
+        return true()
+    kept = b.both([b.negate(condition) for condition in conditions])
+    return Logical(dtype=BOOL, op="or", a=kept, b=later)
+
+
+def group_part(ctx: Context, plan: WarpgroupPlan, side: str) -> Expr:
+    """Where the warpgroup's rows (m) or columns (n) start in the tile."""
+    if side == "m":
+        if plan.groups_m == 1:
+            return const(0)
+        return ctx.thread_digit(THREADS * plan.groups_n, plan.groups_m, 64 * plan.tiles_m)
+    return const(0) if plan.groups_n == 1 else ctx.thread_digit(THREADS, plan.groups_n, plan.n)
+
+
+def name_groups(ctx: Context, plan: WarpgroupPlan, group: Expr) -> None:
+    """`group_m` and `group_n`, from the warpgroup's number that is the same in every lane."""
+    if plan.groups_m > 1:
+        rows = 64 * plan.tiles_m
+        ctx.terms[(THREADS * plan.groups_n, plan.groups_m, rows)] = "group_m"
+        ctx.wanted["group_m"] = b.mul(b.div(group, const(plan.groups_n)), const(rows))
+    if plan.groups_n > 1:
+        ctx.terms[(THREADS, plan.groups_n, plan.n)] = "group_n"
+        part = group if plan.groups_m == 1 else b.mod(group, const(plan.groups_n))
+        ctx.wanted["group_n"] = b.mul(part, const(plan.n))
+
+
+# ---- descriptors
+
+
+def _a_descriptor(
+    ctx: Context, gemm: Gemm, roles: Roles, plan: WarpgroupPlan, row: Expr, k: Expr
+) -> CCall:
+    load = roles.load_of(gemm.a.buffer)
+    first = b.add(group_part(ctx, plan, "m"), row)
+    return _descriptor(ctx, load, first, k, along_k=not gemm.transpose_a)
+
+
+def _b_descriptor(ctx: Context, gemm: Gemm, roles: Roles, plan: WarpgroupPlan, k: Expr) -> CCall:
+    load = roles.load_of(gemm.b.buffer)
+    return _descriptor(ctx, load, group_part(ctx, plan, "n"), k, along_k=gemm.transpose_b)
+
+
+def _descriptor(ctx: Context, load: TileLoad, first: Expr, k: Expr, *, along_k: bool) -> CCall:
+    """K-major where the tile's rows run along K, else MN-major."""
+    slabs, tile = load.slabs, load.tile
+    size = const(slabs.row_bytes)
+    ctx.need("shared_addr")
+    if along_k:
+        ctx.need("k_major")
+        element = slabs.element(tile, (STAGE,), first, k)
+        return call("k_major", Address(dtype=tile.dtype, element=element), template=(size,))
+    ctx.need("mn_major")
+    slab = first if b.literal(first, 0) else b.div(first, const(slabs.width))
+    element = slabs.start(tile, (STAGE,), slab, k)
+    address = Address(dtype=tile.dtype, element=element)
+    return call("mn_major", address, template=(size, slabs.rows))
+
+
+# ---- the instruction
+
+
+def _instruction(ctx: Context, gemm: Gemm, plan: WarpgroupPlan) -> str:
+    """Asks for the wrapper of this shape and these operands; gives its name."""
+    kind = gemm.a.buffer.dtype.name
+    count = plan.n // 2
+    fields: dict[str, str | int | bool] = {
+        "n": plan.n,
+        "tiles": plan.n // 8,
+        "type": {"float16": "f16", "bfloat16": "bf16"}[kind],
+        "a_turned": int(gemm.transpose_a),
+        "b_turned": int(not gemm.transpose_b),
+        "registers": _quoted([f"%{i}" for i in range(count)]),
+        "operands": _rows([f"ROW({i})" for i in range(plan.n // 8)]),
+        "operand_a": f"%{count}",
+        "operand_b": f"%{count + 1}",
+        "accumulate": f"%{count + 2}",
+    }
+    name = f"mma_m64n{plan.n}k16"
+    others = [
+        dict(helper.fields)
+        for helper in ctx.helpers.values()
+        if helper.template == "mma_wgmma" and dict(helper.fields)["name"] == name
+    ]
+    if any(other != {"name": name, **fields} for other in others):
+        turned = "".join("n" if fields[side] else "t" for side in ("a_turned", "b_turned"))
+        name = f"{name}_{fields['type']}_{turned}"
+    ctx.need("mma_wgmma", name=name, **fields)
+    return name
+
+
+def _quoted(registers: list[str]) -> str:
+    """Register numbers as lines of C string literals."""
+    lines = wrap(", ".join(registers), 84)
+    return "\n".join(f'"{line} "' if line is not lines[-1] else f'"{line}"' for line in lines)
+
+
+def _rows(rows: list[str]) -> str:
+    """Operands, eight a line."""
+    return ",\n".join(", ".join(rows[i : i + 8]) for i in range(0, len(rows), 8))

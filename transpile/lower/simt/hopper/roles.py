@@ -1,0 +1,168 @@
+"""Who does what: the loads that a producer takes over, the products that stay with the consumers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile2c.transpile.ir.expr import Buffer, Const, Expr
+from tile2c.transpile.ir.forms import Copy, Gemm, Parallel, Pipelined, Stmt
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.desugar import stages
+from tile2c.transpile.lower.plan import Choice, TensorMap
+from tile2c.transpile.lower.simt.access import all_loads, all_stores
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.frames import gemms, walk
+from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
+from tile2c.transpile.lower.simt.hopper.unfit import Unfit
+from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_warpgroups
+from tile2c.transpile.lower.simt.pipeline import _movable, _touched, _written
+
+_BARRIER_BYTES = 16  # full and empty of one stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileLoad:
+    """One copy of the loop body: a box of a tensor for each slab of the tile."""
+
+    copy: Copy
+    tile: Buffer
+    slabs: Slabs
+    map_name: str
+    map: TensorMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """The pipelined loop with its loads and products, and how deep its ring is."""
+
+    loop: Pipelined
+    loads: tuple[TileLoad, ...]
+    products: dict[int, WarpgroupPlan]  # by identity of the gemm
+    depth: int
+    extent: Expr  # the depth as the text says it
+    groups: int  # consumer warpgroups
+
+    def load_of(self, tile: Buffer) -> TileLoad:
+        """The load that fills an operand."""
+        return next(load for load in self.loads if load.tile.name == tile.name)
+
+
+def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
+    """Splits the launch; raises Unfit with the first thing in the way."""
+    loop = _loop(body)
+    products = gemms(body)
+    groups = ctx.threads // 128
+    loads = _loads(ctx, loop, products)
+    plans = {id(gemm): plan_warpgroups(ctx, gemm, groups) for gemm in products}
+    for gemm in products:
+        _check_rows(gemm, plans[id(gemm)], loads)
+    depth, extent = _depth(ctx, loop, loads)
+    return Roles(loop=loop, loads=loads, products=plans, depth=depth, extent=extent, groups=groups)
+
+
+def _loop(body: tuple[Stmt, ...]) -> Pipelined:
+    """The one loop that holds every gemm."""
+    loops = [x for x in walk(body) if isinstance(x, Pipelined) and gemms(x.body)]
+    outside = [x for x in body if not isinstance(x, Pipelined) and gemms((x,))]
+    if outside or not loops:
+        raise Unfit("a gemm stands outside the pipelined loop at the top of the kernel")
+    if len(loops) > 1:
+        raise Unfit("several pipelined loops hold gemms")
+    (loop,) = loops
+    if any(not isinstance(x, Gemm) and gemms((x,)) for x in loop.body):
+        raise Unfit("a gemm of the pipelined loop stands under a condition or in an inner loop")
+    if int(loop.num_stages.value) < 2:
+        raise Unfit(f"num_stages={loop.num_stages.value} leaves nothing to load ahead")
+    return loop
+
+
+def _loads(ctx: Context, loop: Pipelined, products: list[Gemm]) -> tuple[TileLoad, ...]:
+    written = {x.name for x in _written(ctx.launch.body)}
+    operands = {region.buffer.name for gemm in products for region in (gemm.a, gemm.b)}
+    found: list[TileLoad] = []
+    names: dict[TensorMap, str] = {}
+    for copy in loop.body:
+        if not isinstance(copy, Copy) or copy.dst.buffer.name not in operands:
+            continue
+        tile = copy.dst.buffer
+        if not stages(copy) or not _movable(ctx, loop, copy, written):
+            raise Unfit(f"`{copy.quote}` is more than a copy of a tensor's box to a whole tile")
+        slabs = slabs_of(tile)
+        described = box_of(ctx, copy.src, slabs, b.known(tile.shape[0]) or 0)
+        if described not in names:
+            wish = f"{copy.src.buffer.name}_map"
+            names[described] = ctx.namer.ours(wish, f"{tile.name}_map")
+        found.append(
+            TileLoad(copy=copy, tile=tile, slabs=slabs, map_name=names[described], map=described)
+        )
+    loaded = {load.tile.name for load in found}
+    for gemm in products:
+        for region in (gemm.a, gemm.b):
+            if region.buffer.name not in loaded:
+                raise Unfit(
+                    f"{region.buffer.name}, an operand of a gemm, is not loaded in its loop"
+                )
+    _check_readers(loop, loaded)
+    return tuple(found)
+
+
+def _check_readers(loop: Pipelined, loaded: set[str]) -> None:
+    """Tiles of the ring are wgmma's alone: their layout is its own."""
+    for stmt in walk(loop.body):
+        if isinstance(stmt, Gemm | Copy):
+            continue
+        names = _touched(stmt)
+        if isinstance(stmt, Parallel):
+            names = {x.buffer.name for x in all_loads(stmt.body)} | {
+                x.name for x, _ in all_stores(stmt.body)
+            }
+        shared = sorted(loaded & names)
+        if shared:
+            raise Unfit(f"{shared[0]} is read by `{stmt.quote}` too, not by gemms alone")
+
+
+def _check_rows(gemm: Gemm, plan: WarpgroupPlan, loads: tuple[TileLoad, ...]) -> None:
+    """Whole operands, and warpgroups whose parts begin at a slab's edge."""
+    for region in (gemm.a, gemm.b):
+        whole = len(region.ranges) == 2 and all(
+            b.literal(part.start, 0) and b.known(part.extent) == b.known(extent)
+            for part, extent in zip(region.ranges, region.buffer.shape, strict=True)
+        )
+        if not whole:
+            raise Unfit(f"a gemm reads a part of {region.buffer.name}, not the whole tile")
+    b_load = next(load for load in loads if load.tile.name == gemm.b.buffer.name)
+    if not gemm.transpose_b and plan.groups_n > 1 and plan.n % b_load.slabs.width:
+        raise Unfit(f"{plan.n} columns of {b_load.tile.name} a warpgroup are not whole slabs")
+
+
+def _depth(ctx: Context, loop: Pipelined, loads: tuple[TileLoad, ...]) -> tuple[int, Expr]:
+    """As many stages as the author asked for and shared memory holds beside the other tiles."""
+    ring = {load.tile.name for load in loads}
+    stage = sum(_bytes(load.tile) for load in loads)
+    rest = sum(
+        -(-_bytes(x) // 1024) * 1024
+        for x in ctx.launch.buffers
+        if x.scope == "shared" and x.name not in ring
+    )
+    asked = int(loop.num_stages.value)
+    fits = (ctx.target.max_shared - rest - 1024) // (stage + _BARRIER_BYTES)
+    depth = min(asked, fits)
+    if depth < 2:
+        raise Unfit(f"two stages of {stage} bytes do not fit in shared memory")
+    reason = (
+        "as the author asked (num_stages)" if depth == asked else "more do not fit in shared memory"
+    )
+    ctx.choices.append(Choice(name=f"stages of {loop.var.name}", value=str(depth), reason=reason))
+    if depth == asked:
+        return depth, loop.num_stages
+    return depth, Const(dtype=loop.num_stages.dtype, value=depth)
+
+
+def _bytes(buffer: Buffer) -> int:
+    total = buffer.dtype.bytes
+    for extent in buffer.shape:
+        total *= b.known(extent) or 1
+    return total
+
+
+__all__ = ["Roles", "TileLoad", "Unfit", "plan_roles"]

@@ -1,0 +1,247 @@
+"""Sums to a tensor through shared memory: stmatrix into swizzled slabs, then TMA stores of whole boxes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile2c.transpile.ir.dtypes import DTYPES, INT32
+from tile2c.transpile.ir.expr import Expr, const
+from tile2c.transpile.ir.forms import Copy, Region
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.plan import (
+    Address,
+    Branch,
+    CCall,
+    CStmt,
+    Declarator,
+    Do,
+    Element,
+    Local,
+    Loop,
+    Section,
+    TensorMap,
+)
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.hopper.calls import call, coordinates, do, slots
+from tile2c.transpile.lower.simt.hopper.multiply import group_part
+from tile2c.transpile.lower.simt.hopper.producer import box_start
+from tile2c.transpile.lower.simt.hopper.roles import Roles
+from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_for
+from tile2c.transpile.lower.simt.hopper.unfit import Unfit
+from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS, WarpgroupPlan
+from tile2c.transpile.lower.simt.steps import Access, Step
+
+_TYPES = ("float16", "bfloat16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A copy of all sums of a product to a tensor of 16-bit elements."""
+
+    copy: Copy
+    plan: WarpgroupPlan
+    slabs: Slabs
+    map_name: str
+    map: TensorMap
+
+
+def passage_of(ctx: Context, copy: Copy, roles: Roles, ring_bytes: int) -> Passage | None:
+    """How the copy goes through shared memory, in the place of the loaded tiles; None if it cannot."""
+    plan = next(
+        (roles.products[key] for key, name in _sums(roles) if name == copy.src.buffer.name), None
+    )
+    kind, tensor = copy.dst.buffer.dtype, copy.dst.buffer
+    if plan is None or tensor.scope != "global" or kind.name not in _TYPES or plan.n % 16:
+        return None
+    if not _whole(copy.src):
+        return None
+    rows, columns = copy.src.buffer.shape
+    slabs = slabs_for(plan.n, kind.bytes, rows)
+    size = (b.known(rows) or 0) * (b.known(columns) or 0) * kind.bytes
+    if slabs is None or size > ring_bytes:
+        return None
+    count = (b.known(columns) or 0) // slabs.width
+    slabs = Slabs(rows=rows, width=slabs.width, count=count, row_bytes=slabs.row_bytes)
+    kept = dict(ctx.aligned_tensors), dict(ctx.aligned_pitches), ctx.wants_variant
+    try:
+        described = box_of(ctx, copy.dst, slabs, 64 * plan.tiles_m)
+    except Unfit:
+        ctx.aligned_tensors, ctx.aligned_pitches, ctx.wants_variant = kept
+        return None
+    name = ctx.namer.ours(f"{tensor.name}_map", f"{tensor.name}_out_map")
+    return Passage(copy=copy, plan=plan, slabs=slabs, map_name=name, map=described)
+
+
+def _sums(roles: Roles) -> list[tuple[int, str]]:
+    from tile2c.transpile.ir.forms import Gemm
+
+    return [(id(x), x.c.buffer.name) for x in roles.loop.body if isinstance(x, Gemm)]
+
+
+def _whole(region: Region) -> bool:
+    return all(
+        b.literal(part.start, 0) and b.known(part.extent) == b.known(extent)
+        for part, extent in zip(region.ranges, region.buffer.shape, strict=True)
+    )
+
+
+def store_through_shared(ctx: Context, passage: Passage, ring: tuple[str, ...]) -> Step:
+    """Each warpgroup writes its rows over the used-up tiles and sends them off; waits until read."""
+    copy, kind = passage.copy, passage.copy.dst.buffer.dtype
+    tile = ctx.namer.ours(f"{copy.dst.buffer.name}_tile", f"{copy.dst.buffer.name}_staged")
+    swizzle = ctx.namer.ours(f"{copy.dst.buffer.name}_col", f"{copy.dst.buffer.name}_tile_col")
+    divide, modulus = passage.slabs.exchange
+    ctx.need(
+        "swizzle", name=swizzle, tile=tile, chunk=8, divide=divide, modulus=modulus, partial=False
+    )
+    for helper in ("publish_to_async", "warpgroup_sync"):
+        ctx.need(helper)
+    body: list[CStmt] = [
+        *_place(ctx, passage, tile, ring),
+        _write(ctx, passage, tile, swizzle),
+        do("publish_to_async", remark="TMA will see what this thread wrote"),
+        Do(
+            call=call("warpgroup_sync", b.local("warpgroup")),
+            remark="the warpgroup's rows are complete",
+        ),
+        _send(ctx, passage, tile),
+    ]
+    section = Section(comments=(*copy.comments, copy.quote), body=tuple(body), span=copy.span)
+    del kind
+    accesses = tuple(Access(buffer=name, write=True) for name in ring)
+    return Step(body=(section,), accesses=accesses, quote=copy.quote)
+
+
+def _place(ctx: Context, passage: Passage, tile: str, ring: tuple[str, ...]) -> list[CStmt]:
+    """The staged tile lies over the loaded ones, which nobody needs any more."""
+    from tile2c.transpile.render.expressions import CPrinter
+
+    kind = passage.copy.dst.buffer.dtype
+    printer = CPrinter(ctx.target.dialect)
+    dims = "".join(f"[{printer(dim)}]" for dim in passage.slabs.dims)
+    spelled = f"*reinterpret_cast<{printer.type_name(kind)}(*){dims}>(shared_bytes)"
+    fits = " + ".join(f"sizeof({name})" for name in ring)
+    return [
+        Local(
+            dtype=kind,
+            ctype="auto&",
+            const=False,
+            names=(Declarator(name=tile, value=b.local(spelled)),),
+            remark="in the place of the loaded tiles",
+        ),
+        Do(call=b.local(f"static_assert(sizeof({tile}) <= {fits})")),
+    ]
+
+
+def _element(passage: Passage, tile: str, slab: Expr, row: Expr, column: Expr) -> Element:
+    place = (row, column) if passage.slabs.count == 1 else (slab, row, column)
+    return Element(dtype=passage.copy.dst.buffer.dtype, array=tile, subscripts=place)
+
+
+def _write(ctx: Context, passage: Passage, tile: str, swizzle: str) -> CStmt:
+    """Sixteen columns at a time: four 8 x 8 matrices a warp."""
+    plan, kind = passage.plan, passage.copy.dst.buffer.dtype
+    names = [ctx.namer.ours(x, f"{x}_of_{tile}") for x in ("m", "n", "row", "col")]
+    m, n, row, col = (b.local(name) for name in names)
+    for name in names:
+        ctx.namer.release(name)
+    block: Expr = b.mul(m, const(64)) if plan.tiles_m > 1 else const(0)
+    lane = ctx.lane()
+    rows = b.add(
+        group_part(ctx, plan, "m"),
+        block,
+        ctx.thread_digit(32, 4, 16),
+        b.mod(lane, const(16)),
+    )
+    columns = b.add(
+        group_part(ctx, plan, "n"), b.mul(n, const(8)), b.mul(b.div(lane, const(16)), const(8))
+    )
+    width = const(passage.slabs.width)
+    inside: Expr = col if passage.slabs.count == 1 else b.mod(col, width)
+    moved = CCall(dtype=INT32, function=swizzle, args=(row, inside))
+    target = _element(passage, tile, b.div(col, width), row, moved)
+    pairs = [_pair(ctx, passage, m, n, right, half) for right in (0, 1) for half in (0, 1)]
+    type_name = ctx.target.dialect.types[kind.name]
+    ctx.need("store_matrices", type=type_name)
+    ctx.need("shared_addr")
+    store = Do(call=call("store_matrices", Address(dtype=kind, element=target), *pairs))
+    place = Local(
+        dtype=INT32,
+        names=(Declarator(name=names[2], value=rows), Declarator(name=names[3], value=columns)),
+    )
+    loop: CStmt = Loop(
+        var=names[1],
+        start=const(0),
+        stop=const(plan.n // 8),
+        step=const(2),
+        body=(place, store),
+        unroll=True,
+        dtype=INT32,
+    )
+    if plan.tiles_m == 1:
+        return loop
+    return Loop(
+        var=names[0],
+        start=const(0),
+        stop=const(plan.tiles_m),
+        step=const(1),
+        body=(loop,),
+        unroll=True,
+        dtype=INT32,
+    )
+
+
+def _pair(ctx: Context, passage: Passage, m: Expr, n: Expr, right: int, half: int) -> Expr:
+    """Two neighbouring sums, converted and packed: registers of one 8 x 8 matrix."""
+    sums, kind = passage.copy.src.buffer, passage.copy.dst.buffer.dtype
+    ctx.need("packed_pair", type=kind.name)
+    block = m if passage.plan.tiles_m > 1 else const(0)
+    values = [
+        Element(
+            dtype=sums.dtype,
+            array=sums.name,
+            subscripts=(block, b.add(n, const(right)), const(2 * half + v)),
+        )
+        for v in (0, 1)
+    ]
+    return CCall(dtype=DTYPES["uint32"], function="packed_pair", args=tuple(values))
+
+
+def _send(ctx: Context, passage: Passage, tile: str) -> CStmt:
+    """One thread a warpgroup starts its boxes; TMA leaves out what lies past the edge."""
+    plan, slabs = passage.plan, passage.slabs
+    rank = len(passage.map.dims)
+    declared, given = coordinates(rank)
+    ctx.need("tma_store", rank=rank, coordinates=declared, operands=given, slots=slots(2, rank))
+    for helper in ("tma_store_commit", "tma_store_wait_read"):
+        ctx.need(helper)
+    starts = box_start(ctx, passage.copy.dst.starts)
+    first_row, first_column = group_part(ctx, plan, "m"), group_part(ctx, plan, "n")
+    across = plan.n // slabs.width
+    slab = ctx.namer.ours("slab", "slab_of_tile")
+    ctx.namer.release(slab)
+    step = b.local(slab) if across > 1 else const(0)
+    column = b.add(first_column, b.mul(step, const(slabs.width)))
+    number = b.add(b.div(first_column, const(slabs.width)) if plan.groups_n > 1 else const(0), step)
+    moving = next(k for k, part in enumerate(passage.copy.dst.ranges) if b.known(part.extent) != 1)
+    row_at = rank - 1 - moving
+    at = tuple(
+        b.add(start, column) if k == 0 else b.add(start, first_row) if k == row_at else start
+        for k, start in enumerate(starts)
+    )
+    source = Address(
+        dtype=passage.copy.dst.buffer.dtype,
+        element=_element(passage, tile, number, first_row, const(0)),
+    )
+    one: CStmt = Do(call=call("tma_store", b.local(passage.map_name), source, *at))
+    if across > 1:
+        one = Loop(
+            var=slab, start=const(0), stop=const(across), step=const(1), body=(one,), dtype=INT32
+        )
+    wait = do(
+        "tma_store_wait_read",
+        template=(const(0),),
+        remark="the shared memory outlives its readers",
+    )
+    leader = b.compare("==", b.mod(ctx.thread(), const(THREADS)), const(0))
+    return Branch(condition=leader, then=(one, do("tma_store_commit"), wait))

@@ -1,0 +1,7 @@
+"""Why a launch is not lowered with roles."""
+
+from __future__ import annotations
+
+
+class Unfit(Exception):
+    """The launch takes the ordinary path; the message is a line of the file's header."""

@@ -1,0 +1,130 @@
+"""How consumer warpgroups share a product, where its sums lie, and how registers are dealt out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile2c.transpile.ir.forms import Gemm
+from tile2c.transpile.lower.plan import Choice
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.hopper.unfit import Unfit
+from tile2c.transpile.lower.simt.layouts import Axis, Digit, Layout
+from tile2c.transpile.lower.simt.matrix import gemm_extents
+
+THREADS = 128  # of a warpgroup
+_ROWS = 64  # of an instruction
+_STEP = 16  # of K, for 16-bit inputs
+_FILE = 65536  # registers of an SM
+_SPARE = 32  # registers a consumer needs beside its sums
+_PRODUCER = 24  # registers that are enough to start copies; setmaxnreg's least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarpgroupPlan:
+    """`tiles_m` instructions of 64 x `n` a warpgroup, `groups_m` x `groups_n` warpgroups."""
+
+    groups_m: int
+    groups_n: int
+    tiles_m: int
+    n: int  # columns of a warpgroup, and of an instruction
+    k: int
+
+    @property
+    def sums(self) -> int:
+        """Registers of a thread that hold sums."""
+        return self.tiles_m * self.n // 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registers:
+    """setmaxnreg's numbers; None where the launch's own share is enough."""
+
+    producer: int | None
+    consumer: int
+
+
+def plan_warpgroups(ctx: Context, gemm: Gemm, groups: int) -> WarpgroupPlan:
+    """Splits M between the warpgroups, N only what M does not take; raises Unfit."""
+    kinds = {gemm.a.buffer.dtype.name, gemm.b.buffer.dtype.name}
+    if (
+        len(kinds) > 1
+        or not kinds <= {"float16", "bfloat16"}
+        or gemm.c.buffer.dtype.name != "float32"
+    ):
+        inputs = " and ".join(sorted(kinds))
+        raise Unfit(f"gemms of {inputs} into {gemm.c.buffer.dtype.name} have no wgmma here")
+    if gemm.c.buffer.scope != "fragment":
+        raise Unfit(f"{gemm.c.buffer.name} is no fragment")
+    m, n, k = gemm_extents(gemm)
+    if k % _STEP:
+        raise Unfit(f"K of a tile is {k}, and wgmma takes multiples of {_STEP}")
+    if m % _ROWS:
+        raise Unfit(f"tiles of {m} rows are not made of the 64 rows that one wgmma takes")
+    blocks = m // _ROWS
+    across = next(
+        count
+        for count in range(min(groups, blocks), 0, -1)
+        if blocks % count == 0 and groups % count == 0
+    )
+    rest = groups // across
+    if n % (rest * 8) or n // rest > 256:
+        raise Unfit(
+            f"{groups} warpgroups cannot share a {m} x {n} tile in parts of at most 256 columns"
+        )
+    plan = WarpgroupPlan(groups_m=across, groups_n=rest, tiles_m=blocks // across, n=n // rest, k=k)
+    ctx.choices.append(
+        Choice(
+            name=f"warpgroups of {gemm.c.buffer.name}",
+            value=f"{across} x {rest}",
+            reason=f"each computes {m // across} x {plan.n} with wgmma m64n{plan.n}k16; rows are split first",
+        )
+    )
+    return plan
+
+
+def plan_registers(groups: int, sums: int) -> Registers:
+    """Shares of the register file: what the producer leaves goes to the consumers; raises Unfit."""
+    total = (groups + 1) * THREADS
+    share = min(_FILE // total // 8 * 8, 255)
+    if groups == 1:
+        if sums + _SPARE > share:
+            raise Unfit(_crowded(sums, share))
+        return Registers(producer=None, consumer=share)
+    left = share * total - _PRODUCER * THREADS
+    consumer = min(left // (groups * THREADS) // 8 * 8, 240)
+    producer = min((share * total - consumer * groups * THREADS) // THREADS // 8 * 8, 40)
+    if sums + _SPARE > consumer:
+        raise Unfit(_crowded(sums, consumer))
+    return Registers(producer=producer, consumer=consumer)
+
+
+def _crowded(sums: int, budget: int) -> str:
+    return (
+        f"{sums} sums a thread do not fit in {budget} registers: use more threads or a smaller tile"
+    )
+
+
+def accumulator_layout(ctx: Context, plan: WarpgroupPlan) -> Layout:
+    """Who holds which sum (PTX, wgmma's register fragments): element i of a 64 x n product lies in row
+    16 warp + lane / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (lane % 4) + i % 2."""
+    columns_of_8 = plan.n // 8
+    rows = [
+        Digit("thread", 8, 4),
+        Digit("value", 2, 2, "h"),
+        Digit("thread", 4, 32),
+        Digit("value", plan.tiles_m, 4 * columns_of_8, "m"),
+        Digit("thread", plan.groups_m, THREADS * plan.groups_n),
+    ]
+    columns = [
+        Digit("value", 2, 1, "v"),
+        Digit("thread", 4, 1),
+        Digit("value", columns_of_8, 4, "n"),
+        Digit("thread", plan.groups_n, THREADS),
+    ]
+    shape = (_ROWS * plan.tiles_m * plan.groups_m, plan.n * plan.groups_n)
+    return Layout(
+        shape,
+        tuple(tuple(d for d in digits if d.extent > 1) for digits in (rows, columns)),
+        ctx.threads,
+        (Axis(plan.tiles_m, 4 * columns_of_8), Axis(columns_of_8, 4), Axis(4, 1)),
+    )
