@@ -112,10 +112,14 @@ def _matrix(
 
 
 _MFMA = tuple(
-    _matrix("mfma_16x16x16", 16, dtype, _MFMA_INPUT, _MFMA_OUTPUT) for dtype in ("float16", "bfloat16")
+    _matrix("mfma_16x16x16", 16, dtype, _MFMA_INPUT, _MFMA_OUTPUT)
+    for dtype in ("float16", "bfloat16")
 )
 _MFMA_950 = (
-    *(_matrix("mfma_16x16x32", 32, dtype, _MFMA_WIDE, _MFMA_OUTPUT) for dtype in ("float16", "bfloat16")),
+    *(
+        _matrix("mfma_16x16x32", 32, dtype, _MFMA_WIDE, _MFMA_OUTPUT)
+        for dtype in ("float16", "bfloat16")
+    ),
     *_MFMA,  # for tiles whose K is no multiple of 32
 )
 
@@ -156,5 +160,7 @@ def _target(
 TARGETS: tuple[SimtTarget, ...] = (
     _target("gfx942", "MI300: MFMA, waves of 64", matrix=_MFMA),
     _target("gfx90a", "MI200: MFMA, waves of 64", matrix=_MFMA),
-    _target("gfx950", "MI350: MFMA with twice the K, waves of 64", matrix=_MFMA_950, shared=160 * _KB),
+    _target(
+        "gfx950", "MI350: MFMA with twice the K, waves of 64", matrix=_MFMA_950, shared=160 * _KB
+    ),
 )

@@ -76,7 +76,12 @@ def lower_prefetch(
 
 class _Prefetch:
     def __init__(
-        self, ctx: Context, stmt: Pipelined, loads: Sequence[Copy], depth: int, lower_body: LowerBody
+        self,
+        ctx: Context,
+        stmt: Pipelined,
+        loads: Sequence[Copy],
+        depth: int,
+        lower_body: LowerBody,
     ) -> None:
         self.ctx, self.stmt, self.loads, self.depth = ctx, stmt, loads, depth
         self.lower_body = lower_body
@@ -145,9 +150,7 @@ class _Prefetch:
         width = vector_width(ctx, accesses, loop.loop_vars[-1].name, shape[-1])
         ctx.facts = facts
         registers = Buffer(name=name, scope="fragment", shape=loop.extents, dtype=tile.dtype)
-        ctx.layouts[name] = default_layout(
-            shape, ctx.threads, ctx.target.lanes, width, frozenset()
-        )
+        ctx.layouts[name] = default_layout(shape, ctx.threads, ctx.target.lanes, width, frozenset())
         ctx.launch = replace(ctx.launch, buffers=(*ctx.launch.buffers, registers))
         return registers
 

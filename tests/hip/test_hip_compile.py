@@ -1,0 +1,94 @@
+"""HIP kernels through clang: no warning, matrix instructions, nothing spilled, two in one library."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hip_programs import GEMMS, NAMES, SAMPLES, text_of
+
+PRELUDE = Path(__file__).parent / "prelude"
+CLANG = shutil.which("clang-22")
+pytestmark = pytest.mark.skipif(
+    CLANG is None or shutil.which("ld.lld-22") is None,
+    reason="needs clang-22 and lld-22 (Debian: apt install clang-22 lld-22)",
+)
+GEMM_NAMES = ("gemm", "gemm_bias_relu")
+
+
+def clang(arch: str, *arguments: object) -> None:
+    """Compiles for the device alone, with the prelude in place of ROCm's headers."""
+    command = [
+        CLANG, "-x", "hip", f"--offload-arch={arch}", "--offload-device-only", "-O3", "-std=c++17",
+        "-nogpuinc", "-nogpulib", "--no-gpu-bundle-output", f"-I{PRELUDE}",
+        "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Werror", *map(str, arguments),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def assembly(path: Path, arch: str) -> str:
+    out = path.with_suffix(".s")
+    clang(arch, "-S", path, "-o", out)
+    return out.read_text()
+
+
+def nothing_spilled(text: str) -> None:
+    sizes = re.findall(r"\.(private_segment_fixed_size|[sv]gpr_spill_count): *(\d+)", text)
+    assert len(sizes) >= 3
+    assert {size for _, size in sizes} == {"0"}, sizes
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("name", NAMES)
+def test_samples(tmp_path: Path, name: str, arch: str) -> None:
+    text = assembly(text_of(SAMPLES / f"{name}.py", tmp_path, arch), arch)
+    nothing_spilled(text)
+    assert ("v_mfma" in text) == (name in GEMM_NAMES)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("num_stages", [1, 2])
+def test_bfloat16_gemm(tmp_path: Path, transposed: bool, num_stages: int) -> None:
+    path = text_of(
+        GEMMS,
+        tmp_path,
+        "gfx942",
+        dtype="bfloat16",
+        out_dtype="bfloat16",
+        transpose_B=transposed,
+        num_stages=num_stages,
+    )
+    text = assembly(path, "gfx942")
+    nothing_spilled(text)
+    assert re.search(r"v_mfma_f32_16x16x\d+_bf16", text)
+
+
+def test_two_kernels_in_one_library(tmp_path: Path) -> None:
+    """Helpers are static: the files link together, each entry exported once."""
+    units = []
+    for name in GEMM_NAMES:
+        path = text_of(SAMPLES / f"{name}.py", tmp_path / name, "gfx942")
+        unit = path.with_suffix(".bc")
+        clang("gfx942", "-fgpu-rdc", "-c", "-emit-llvm", path, "-o", unit)
+        units.append(unit)
+    library = tmp_path / "library.hsaco"
+    command = [
+        CLANG,
+        "--target=amdgcn-amd-amdhsa",
+        "-mcpu=gfx942",
+        "-nogpulib",
+        *units,
+        "-o",
+        library,
+    ]
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    symbols = library.read_bytes()
+    for name in GEMM_NAMES:
+        assert f"\0{name}.kd\0".encode() in symbols and f"\0{name}_any.kd\0".encode() in symbols
