@@ -152,7 +152,14 @@ def both(conditions: list[Expr]) -> Expr:
     return result
 
 
-_OPPOSITE: dict[str, CompareOp] = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+_OPPOSITE: dict[str, CompareOp] = {
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "==": "!=",
+    "!=": "==",
+}
 
 
 def negate(condition: Expr) -> Expr:

@@ -65,7 +65,9 @@ def copy_loop(copy: Copy, taken: frozenset[str]) -> Parallel:
     extents = [side.ranges[k].extent for k in _moving(side)] or [const(1)]
     loop_vars = [Var(dtype=INT32, name=names[k], kind="loop") for k in range(len(extents))]
     src = _index(copy.src, loop_vars)
-    value: Expr = Load(dtype=copy.src.buffer.dtype, buffer=copy.src.buffer, index=src, span=copy.span)
+    value: Expr = Load(
+        dtype=copy.src.buffer.dtype, buffer=copy.src.buffer, index=src, span=copy.span
+    )
     if copy.src.buffer.dtype != copy.dst.buffer.dtype:
         value = Cast(dtype=copy.dst.buffer.dtype, a=value)
     store = Store(

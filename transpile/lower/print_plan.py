@@ -31,7 +31,10 @@ def print_plan(plan: Plan | CoresPlan) -> str:
         ),
         ("choices", [f"{c.name} = {c.value}: {c.reason}" for c in plan.choices]),
         ("barriers", _barriers(plan)),
-        ("dependences that only could not be disproved", [str(plan.unproven)] if plan.unproven else []),
+        (
+            "dependences that only could not be disproved",
+            [str(plan.unproven)] if plan.unproven else [],
+        ),
     ]
     lines = [f"plan of {plan.name}"]
     for title, rows in sections:

@@ -58,7 +58,11 @@ def _rewrite(value: T, table: dict[str, str]) -> T:
     for item in fields(value):
         old = getattr(value, item.name)
         new: object = old
-        if item.name == "name" and isinstance(old, str) and isinstance(value, Buffer | Var | Param | Const):
+        if (
+            item.name == "name"
+            and isinstance(old, str)
+            and isinstance(value, Buffer | Var | Param | Const)
+        ):
             new = table.get(old, old)
         elif isinstance(old, tuple) or (is_dataclass(old) and not isinstance(old, type)):
             new = _rewrite(old, table)

@@ -59,7 +59,9 @@ def neighbours(index: tuple[Expr, ...], var: str) -> bool:
     if not index or any(b.mentions(part, var) for part in index[:-1]):
         return False
     coefficients = [c for atom, c in linear(index[-1]).terms if b.mentions(atom, var)]
-    plain = [atom for atom, _ in linear(index[-1]).terms if isinstance(atom, Var) and atom.name == var]
+    plain = [
+        atom for atom, _ in linear(index[-1]).terms if isinstance(atom, Var) and atom.name == var
+    ]
     return coefficients == [1] and bool(plain)
 
 
@@ -90,7 +92,9 @@ def vector_width(
     memory = [
         (buffer, index)
         for buffer, index in accesses
-        if buffer.scope in ("global", "shared") and neighbours(index, var) and buffer.dtype.bits >= 8
+        if buffer.scope in ("global", "shared")
+        and neighbours(index, var)
+        and buffer.dtype.bits >= 8
     ]
     if not memory:
         return 1

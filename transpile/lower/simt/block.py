@@ -70,7 +70,9 @@ class BlockLowering:
         if isinstance(stmt, If):
             return [self._if(stmt)]
         if isinstance(stmt, AuthorSync):
-            sync = Sync(kind="author", remark=stmt.remark or "the author's barrier", comments=stmt.comments)
+            sync = Sync(
+                kind="author", remark=stmt.remark or "the author's barrier", comments=stmt.comments
+            )
             return [Step(body=(sync,), quote=stmt.quote)]
         if isinstance(stmt, Store | Let | Declare | Jump):
             return [self._scalar(stmt)]
@@ -131,7 +133,9 @@ class BlockLowering:
             remark=stmt.remark,
         )
         runs = facts.at_least(b.sub(stop, start), 1)
-        return LoopStep(frame=Section(body=(frame,), span=stmt.span), body=tuple(body), runs=runs, name=name)
+        return LoopStep(
+            frame=Section(body=(frame,), span=stmt.span), body=tuple(body), runs=runs, name=name
+        )
 
     def _while(self, stmt: While) -> Node:
         self._uniform(stmt.condition, stmt)
@@ -141,7 +145,9 @@ class BlockLowering:
 
     def _uniform(self, condition: Expr, stmt: Stmt) -> None:
         if self._divergent(condition):
-            raise failure("T2C502", "a `while` that only some threads run is not lowered yet", stmt.span)
+            raise failure(
+                "T2C502", "a `while` that only some threads run is not lowered yet", stmt.span
+            )
 
     def _divergent(self, condition: Expr) -> bool:
         return any(isinstance(part, Var) and part.kind == "thread" for part in b.walk(condition))
@@ -166,7 +172,9 @@ class BlockLowering:
     def _scalar(self, stmt: Stmt) -> Step:
         body: tuple[CStmt, ...] = lower_scalars(self.ctx, (stmt,), Place(values={}))
         loads = [load.buffer for expr in expressions(stmt) for load in loads_in(expr)]
-        accesses = [Access(buffer=x.name, write=False) for x in loads if x.scope in ("shared", "global")]
+        accesses = [
+            Access(buffer=x.name, write=False) for x in loads if x.scope in ("shared", "global")
+        ]
         accesses += [
             Access(buffer=x.name, write=True)
             for x, _ in all_stores((stmt,))

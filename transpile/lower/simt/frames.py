@@ -161,11 +161,11 @@ def _distribute(
         if buffer.name in pinned:
             ctx.layouts[buffer.name] = pinned[buffer.name]
             continue
-        keep = [_place(classes, basis, (buffer.name, dim), buffer) for dim in range(len(buffer.shape))]
+        keep = [
+            _place(classes, basis, (buffer.name, dim), buffer) for dim in range(len(buffer.shape))
+        ]
         shape = tuple(b.known(extent) or 1 for extent in buffer.shape)
-        ctx.layouts[buffer.name] = (
-            layout if buffer is primary else project(layout, keep, shape)
-        )
+        ctx.layouts[buffer.name] = layout if buffer is primary else project(layout, keep, shape)
     for name, loop in members.loops:
         places = [
             _loop_place(classes, basis, (name, dim), loop) for dim in range(len(loop.loop_vars))

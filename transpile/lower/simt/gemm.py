@@ -38,7 +38,12 @@ def lower_gemm(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> Step:
     for name in (k, m, n, a, bb):
         ctx.namer.release(name)
     loop = Loop(
-        var=k, start=const(0), stop=_extent_k(gemm), step=const(plan.instruction.k), body=body, dtype=INT32
+        var=k,
+        start=const(0),
+        stop=_extent_k(gemm),
+        step=const(plan.instruction.k),
+        body=body,
+        dtype=INT32,
     )
     return Step(
         body=(Section(comments=(*gemm.comments, gemm.quote), body=(loop,), span=gemm.span),),
@@ -167,7 +172,9 @@ class _Ldmatrix(_Writer):
             column = b.add(base, b.mul(b.mod(b.div(lane, const(8)), const(2)), const(8)))
         target = Element(dtype=_UINT32, array=self.a, subscripts=(self.m,))
         return self.loop(
-            self.m, self.plan.tiles_m, *self._load(target, self.gemm.a, row, column, self.gemm.transpose_a, 4)
+            self.m,
+            self.plan.tiles_m,
+            *self._load(target, self.gemm.a, row, column, self.gemm.transpose_a, 4),
         )
 
     def _load_b(self, pairs: int) -> CStmt:
@@ -184,11 +191,19 @@ class _Ldmatrix(_Writer):
         target = Element(dtype=_UINT32, array=self.b, subscripts=(self.n,))
         registers = 4 if pairs else 2
         return self.loop(
-            self.n, count, *self._load(target, self.gemm.b, row, column, not self.gemm.transpose_b, registers)
+            self.n,
+            count,
+            *self._load(target, self.gemm.b, row, column, not self.gemm.transpose_b, registers),
         )
 
     def _load(
-        self, target: Element, operand: Region, row: Expr, column: Expr, transposed: bool, registers: int
+        self,
+        target: Element,
+        operand: Region,
+        row: Expr,
+        column: Expr,
+        transposed: bool,
+        registers: int,
     ) -> tuple[CStmt, ...]:
         helper = "load_matrices_transposed" if transposed else "load_matrices"
         self.ctx.need(
@@ -216,7 +231,9 @@ class _Ldmatrix(_Writer):
             b0 = Element(dtype=_UINT32, array=self.b, subscripts=(self.n, const(0)))
             b1 = Element(dtype=_UINT32, array=self.b, subscripts=(self.n, const(1)))
         call = CCall(dtype=INT32, function="mma", args=(self.accumulator(), a, b0, b1))
-        return self.loop(self.m, self.plan.tiles_m, self.loop(self.n, self.plan.tiles_n, Do(call=call)))
+        return self.loop(
+            self.m, self.plan.tiles_m, self.loop(self.n, self.plan.tiles_n, Do(call=call))
+        )
 
 
 class _Plain(_Writer):
@@ -236,7 +253,9 @@ class _Plain(_Writer):
             ),
         )
         load_a = self._load(self.a, self.m, plan.tiles_m, "m", self.gemm.a, self.gemm.transpose_a)
-        load_b = self._load(self.b, self.n, plan.tiles_n, "n", self.gemm.b, not self.gemm.transpose_b)
+        load_b = self._load(
+            self.b, self.n, plan.tiles_n, "n", self.gemm.b, not self.gemm.transpose_b
+        )
         call = CCall(
             dtype=INT32,
             function=plan.instruction.name,
@@ -277,7 +296,9 @@ class _Plain(_Writer):
         declared, row, column = self.named(self._along(fragment, 1, self.k, b.local(e)), across)
         element = shared_element(self.ctx, operand.buffer, (row, column), Place(values={}))
         one = Element(dtype=operand.buffer.dtype, array=array, subscripts=(var, b.local(e)))
-        gather = self.loop(b.local(e), fragment.values, *declared, Assign(target=one, value=element))
+        gather = self.loop(
+            b.local(e), fragment.values, *declared, Assign(target=one, value=element)
+        )
         return self.loop(var, count, gather)
 
     def _read(self, operand: Region, row: Expr, column: Expr) -> CCall:

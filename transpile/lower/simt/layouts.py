@@ -123,7 +123,11 @@ def _dimension_words(digits: Sequence[Digit]) -> str:
     parts, place = [], 1
     for digit in digits:
         if digit.extent > 1:
-            who = f"thread / {digit.weight} % {digit.extent}" if digit.holder == "thread" else digit.name
+            who = (
+                f"thread / {digit.weight} % {digit.extent}"
+                if digit.holder == "thread"
+                else digit.name
+            )
             if digit.holder == "value":
                 who = f"{digit.name} < {digit.extent}"
             parts.append(f"({who}) * {place}" if place > 1 else f"({who})")
@@ -181,7 +185,10 @@ def default_layout(
         left = threads // at
         used = _largest_divisor(left, shape[dim])
         per_thread = -(-shape[dim] // used)
-        digits = [Digit("thread", used, at), Digit("value", per_thread, weight, names[min(order, 2)])]
+        digits = [
+            Digit("thread", used, at),
+            Digit("value", per_thread, weight, names[min(order, 2)]),
+        ]
         dims[dim] = tuple(digit for digit in digits if digit.extent > 1)
         at *= used
         weight *= per_thread

@@ -7,10 +7,8 @@ Neighbouring memory accesses become vectors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from math import prod
+from dataclasses import fields
 
-from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import Let, Stmt, Store
@@ -32,44 +30,22 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.lower.simt.access import (
     alignment,
-    all_loads,
     all_stores,
     neighbours,
-    vector_width,
 )
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.layouts import Digit, Layout
+from tile2c.transpile.lower.simt.iteration import (
+    Iteration,
+    ParallelLoop,
+    changed,
+    coordinate,
+    iterate,
+    loop_over,
+    memory_accesses,
+)
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, Step
 from tile2c.transpile.lower.simt.values import Place, convert, guards, offset, shared_element
-
-
-@dataclass(slots=True)
-class Iteration:
-    """How the loop is run by the threads."""
-
-    place: Place  # coordinates of the first element of a vector
-    vector: Expr | None  # C variable over a vector's elements
-    width: int
-    frames: list[CStmt]  # loops from the outside, bodies empty
-    coordinates: list[tuple[str, Expr]]  # C name and value of each loop variable, set in the innermost
-    masks: list[Expr]  # C conditions under which this thread has this element at all
-    once: list[Expr]  # C conditions that pick one of several replicas, for effects on memory
-    owner: tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParallelLoop:
-    """A loop to lower: from T.Parallel, or made from a copy or a fill."""
-
-    loop_vars: tuple[Var, ...]
-    extents: tuple[Expr, ...]
-    body: tuple[Stmt, ...]
-    quote: str
-    comments: tuple[str, ...]
-    span: Span | None = None
-    layout: Layout | None = None
-    asynchronous: bool = False  # copies to shared memory are only started
 
 
 def lower_parallel(ctx: Context, loop: ParallelLoop) -> Step:
@@ -78,7 +54,7 @@ def lower_parallel(ctx: Context, loop: ParallelLoop) -> Step:
     for var, extent in zip(loop.loop_vars, loop.extents, strict=True):
         ctx.facts = ctx.facts.with_range(var, const(0), extent)
     held = [ctx.namer.author(var.author or var.name) for var in loop.loop_vars]
-    iteration = _iteration(ctx, loop, held)
+    iteration = iterate(ctx, loop, held)
     body = _Body(ctx, loop, iteration).statements()
     for name in held:
         ctx.namer.release(name)
@@ -98,167 +74,6 @@ def lower_parallel(ctx: Context, loop: ParallelLoop) -> Step:
 
 def _mark(quote: str) -> tuple[str, ...]:
     return (quote,) if quote else ()
-
-
-# ---- who runs what
-
-
-def _iteration(ctx: Context, loop: ParallelLoop, names: list[str]) -> Iteration:
-    if loop.layout is not None:
-        return _over_layout(ctx, loop, loop.layout, names)
-    return _over_chunks(ctx, loop, names)
-
-
-def _over_layout(ctx: Context, loop: ParallelLoop, layout: Layout, names: list[str]) -> Iteration:
-    """Every thread visits the elements it holds."""
-    last = len(loop.loop_vars) - 1
-    accesses = [*_memory(loop)]
-    first = layout.dims[last][:1]
-    vector: Digit | None = None
-    if first and first[0].holder == "value" and first[0].extent > 1:
-        width = vector_width(ctx, accesses, loop.loop_vars[last].name, first[0].extent)
-        if width == first[0].extent:
-            vector = first[0]
-    digits: dict[tuple[int, Digit], Expr] = {}
-    frames: list[CStmt] = []
-    taken: list[str] = []
-    vector_var: Expr | None = None
-    for dim, digit in layout.value_digits():
-        name = ctx.namer.ours(digit.name, f"{digit.name}_{names[dim]}")
-        taken.append(name)
-        digits[(dim, digit)] = b.local(name)
-        if digit is vector and dim == last:
-            vector_var = b.local(name)
-            digits[(dim, digit)] = vector_var
-        else:
-            frames.append(_loop(name, const(digit.extent)))
-    for name in taken:
-        ctx.namer.release(name)
-    coordinates = []
-    masks: list[Expr] = []
-    for dim, name in enumerate(names):
-        skip = vector if dim == last else None
-        coordinates.append((name, coordinate(ctx, layout, dim, digits, skip)))
-        if layout.padded(dim):
-            masks.append(b.less(b.local(name), loop.extents[dim]))
-    place = Place(
-        values={var.name: b.local(name) for var, name in zip(loop.loop_vars, names, strict=True)},
-        dims={var.name: dim for dim, var in enumerate(loop.loop_vars)},
-        layout=layout,
-        digits=digits,
-    )
-    once = [
-        b.compare("==", ctx.thread_digit(weight, extent), const(0))
-        for weight, extent in layout.replicas()
-    ]
-    owner = ("layout", tuple(layout.owners(dim) for dim in range(len(names))), layout.shape)
-    width = vector.extent if vector is not None else 1
-    _unroll(frames, layout.values)
-    return Iteration(place, vector_var, width, frames, coordinates, masks, once, owner)
-
-
-def _unroll(frames: list[CStmt], values: int) -> None:
-    """Loops over registers are unrolled: a run-time index would send them to local memory."""
-    if frames and values >= 16:
-        first = frames[0]
-        assert isinstance(first, Loop)
-        frames[0] = _with(first, unroll=True)
-
-
-def _with(loop: Loop, **changes: object) -> Loop:
-    from dataclasses import replace
-
-    return replace(loop, **changes)  # type: ignore[arg-type]
-
-
-def coordinate(
-    ctx: Context,
-    layout: Layout,
-    dim: int,
-    digits: dict[tuple[int, Digit], Expr],
-    skip: Digit | None = None,
-) -> Expr:
-    """The coordinate of `dim` from the thread and the value digits, slow digits first."""
-    terms: list[Expr] = []
-    for digit in reversed(layout.dims[dim]):
-        if digit.extent == 1 or digit is skip:
-            continue
-        place = layout.place(dim, digit)
-        if digit.holder == "thread":
-            terms.append(ctx.thread_digit(digit.weight, digit.extent, place))
-        else:
-            terms.append(b.mul(digits[(dim, digit)], const(place)))
-    named = [t for t in terms if isinstance(t, Var) and t.name in ctx.terms.values()]
-    rest = [t for t in terms if t not in named]
-    return b.add(*named, *rest) if terms else const(0)
-
-
-def _over_chunks(ctx: Context, loop: ParallelLoop, names: list[str]) -> Iteration:
-    """Coalesced: consecutive threads take consecutive vectors of the last dimension."""
-    last = len(loop.loop_vars) - 1
-    extents = [b.known(extent) for extent in loop.extents]
-    inner = extents[last]
-    width = 1
-    if inner is not None:
-        width = vector_width(ctx, _memory(loop), loop.loop_vars[last].name, inner)
-        if all(extent is not None for extent in extents):
-            total = prod(extent or 1 for extent in extents)
-            while width > 1 and total // width < ctx.threads:
-                width //= 2
-    place = Place(
-        values={var.name: b.local(name) for var, name in zip(loop.loop_vars, names, strict=True)}
-    )
-    vector = b.local(ctx.namer.ours("v", "e")) if width > 1 else None
-    if vector is not None:
-        ctx.namer.release(vector.name)  # type: ignore[attr-defined]
-    owner = ("chunks", tuple(loop.extents), width, ctx.threads)
-    live = [dim for dim in range(last + 1) if extents[dim] != 1]
-    if len(live) <= 1:
-        dim = live[0] if live else last
-        frame = Loop(
-            var=names[dim],
-            start=b.mul(ctx.thread(), const(width)) if dim == last else ctx.thread(),
-            stop=loop.extents[dim],
-            step=const(ctx.threads * (width if dim == last else 1)),
-            body=(),
-            dtype=INT32,
-        )
-        fixed = [(names[other], const(0)) for other in range(last + 1) if other != dim]
-        return Iteration(place, vector, width, [frame], fixed, [], [], owner)
-    chunk = ctx.namer.ours("chunk", "piece")
-    ctx.namer.release(chunk)
-    total_expr = loop.extents[0]
-    for extent in loop.extents[1:]:
-        total_expr = b.mul(total_expr, extent)
-    frame = Loop(
-        var=chunk,
-        start=ctx.thread(),
-        stop=b.div(total_expr, const(width)),
-        step=const(ctx.threads),
-        body=(),
-        dtype=INT32,
-    )
-    rest: Expr = b.local(chunk)
-    coordinates: list[tuple[str, Expr]] = []
-    for dim in range(last, -1, -1):
-        count: Expr = loop.extents[dim]
-        if dim == last:
-            count = const(inner // width) if inner is not None else loop.extents[dim]
-        elif extents[dim] is not None:
-            count = const(extents[dim] or 1)
-        part = rest if dim == 0 else b.mod(rest, count)
-        coordinates.insert(0, (names[dim], b.mul(part, const(width)) if dim == last else part))
-        rest = b.div(rest, count)
-    return Iteration(place, vector, width, [frame], coordinates, [], [], owner)
-
-
-def _loop(name: str, stop: Expr) -> Loop:
-    return Loop(var=name, start=const(0), stop=stop, step=const(1), body=(), dtype=INT32)
-
-
-def _memory(loop: ParallelLoop) -> list[tuple[Buffer, tuple[Expr, ...]]]:
-    loads = [(load.buffer, load.index) for load in all_loads(loop.body)]
-    return [*loads, *all_stores(loop.body)]
 
 
 # ---- what an iteration does
@@ -289,7 +104,8 @@ class _Body:
         used = [
             Declarator(name=name, value=value)
             for name, value in self.it.coordinates
-            if _uses((*named, *body), name) or any(b.mentions(m, name) for m in self._conditions(rows))
+            if _uses((*named, *body), name)
+            or any(b.mentions(m, name) for m in self._conditions(rows))
         ]
         if used:
             head.append(Local(dtype=INT32, names=tuple(used)))
@@ -300,7 +116,10 @@ class _Body:
             stmt.names[0]
             for stmt in named
             if isinstance(stmt, Local)
-            and (_uses(body, stmt.names[0].name) or any(b.mentions(c, stmt.names[0].name) for c in conditions))
+            and (
+                _uses(body, stmt.names[0].name)
+                or any(b.mentions(c, stmt.names[0].name) for c in conditions)
+            )
         )
         if kept:
             head.append(Local(dtype=INT32, names=kept))
@@ -324,7 +143,7 @@ class _Body:
         if rows:
             return "the last tile may reach past the edge"
         if self.it.masks:
-            return "padding of the layout"
+            return "the rest of the threads have nothing here"
         return "every thread of the group holds the same: one writes"
 
     def _only_memory(self) -> bool:
@@ -353,7 +172,7 @@ class _Body:
         """Names for coordinates that are used more than once: guards and addresses share them."""
         counts: dict[Expr, int] = {}
         wishes: dict[Expr, tuple[str, ...]] = {}
-        for buffer, index in _memory(self.loop):
+        for buffer, index in memory_accesses(self.loop):
             if buffer.scope != "global":
                 continue
             for position, part in enumerate(index):
@@ -392,7 +211,7 @@ class _Body:
         body = lower_scalars(self.ctx, self.loop.body, self._element_place())
         if self.it.vector is None:
             return body
-        return (_with(_loop(_name(self.it.vector), const(self.it.width)), body=body),)
+        return (changed(loop_over(_name(self.it.vector), const(self.it.width)), body=body),)
 
     def _element_place(self) -> Place:
         """The place of one element of the vector."""
@@ -431,7 +250,7 @@ class _Body:
             if isinstance(stmt, Store):
                 self._write(stmt, place)
         inner = lower_scalars(self.ctx, self._local_stores(), place)
-        loop = _with(_loop(_name(self.it.vector), const(self.it.width)), body=inner)
+        loop = changed(loop_over(_name(self.it.vector), const(self.it.width)), body=inner)
         return (*self.before, loop, *self.after)
 
     def _local_stores(self) -> tuple[Stmt, ...]:
@@ -513,7 +332,11 @@ class _Body:
 
     def _can_start(self, element_bytes: int, buffer: Buffer) -> bool:
         size = element_bytes * self.it.width
-        return self.loop.asynchronous and buffer.scope == "shared" and size in self.ctx.target.async_copy
+        return (
+            self.loop.asynchronous
+            and buffer.scope == "shared"
+            and size in self.ctx.target.async_copy
+        )
 
     def _start_call(self, buffer: Buffer, index: tuple[Expr, ...], source: Load) -> CCall:
         """`copy_async<8>(shared, global)`: the copy is started, a wait ends it."""
@@ -524,9 +347,23 @@ class _Body:
         template: tuple[Expr, ...] = (const(self.it.width),)
         if self.ctx.variant:
             template = (*template, b.local("aligned"))
-        self.ctx.need("copy_async", tail=valid is not None, variant=self.ctx.variant, bytes=size)
+        self.ctx.need(
+            "copy_async",
+            tail=valid is not None,
+            variant=self.ctx.variant,
+            whole=self._all_or_nothing(source.buffer),
+            bytes=size,
+        )
         args = (to, where) if valid is None else (to, where, valid)
         return CCall(dtype=INT32, function="copy_async", args=args, template=template)
+
+    def _all_or_nothing(self, buffer: Buffer) -> bool:
+        """Whether a vector of the last dimension cannot straddle its end: the extent is a multiple."""
+        extent = buffer.shape[-1]
+        if self.ctx.facts.divisible(extent, self.it.width):
+            return True
+        # In the aligned variant the pitch is a multiple; without gaps it is the extent.
+        return self.ctx.variant and buffer.strides is None and len(buffer.shape) > 1
 
     def _row_of(self, buffer: Buffer, index: tuple[Expr, ...]) -> Element | None:
         """The fragment's storage row that is exactly this vector, if it is one."""
@@ -554,7 +391,9 @@ class _Body:
             return None
         inside: Expr = const(self.it.width)
         if tail:
-            inside = b.sub(convert(self.ctx, buffer.shape[-1], place), convert(self.ctx, index[-1], place))
+            inside = b.sub(
+                convert(self.ctx, buffer.shape[-1], place), convert(self.ctx, index[-1], place)
+            )
         if not rows:
             return inside
         from tile2c.transpile.ir.expr import Select
@@ -640,7 +479,7 @@ def _wrap(iteration: Iteration, body: tuple[CStmt, ...]) -> tuple[CStmt, ...]:
     """The body inside the loops, innermost first."""
     for frame in reversed(iteration.frames):
         assert isinstance(frame, Loop)
-        body = (_with(frame, body=body),)
+        body = (changed(frame, body=body),)
     if not iteration.frames and any(isinstance(stmt, Local) for stmt in body):
         return (Scope(body=body),)  # no loop ends the life of these names
     return body
@@ -650,11 +489,15 @@ def _accesses(ctx: Context, loop: ParallelLoop, iteration: Iteration) -> tuple[A
     """What the loop touches of memory that threads share."""
     found: list[Access] = []
     stores = {(id(buffer), index) for buffer, index in all_stores(loop.body)}
-    for buffer, index in _memory(loop):
+    for buffer, index in memory_accesses(loop):
         if buffer.scope not in ("shared", "global"):
             continue
         position = tuple(b.substitute(part, _canonical(loop)) for part in index)
-        owner = (iteration.owner, position) if not iteration.once else (*iteration.owner, "one", position)
+        owner = (
+            (iteration.owner, position)
+            if not iteration.once
+            else (*iteration.owner, "one", position)
+        )
         found.append(
             Access(
                 buffer=buffer.name,

@@ -97,7 +97,9 @@ def _movable(ctx: Context, stmt: Pipelined, copy: Copy, written: set[str]) -> bo
         return False
     others = [x for x in walk(stmt.body) if x is not copy and tile.name in _touched(x)]
     outside = sum(1 for x in walk(ctx.launch.body) if tile.name in _touched(x)) - len(others) - 1
-    first_use = next((k for k, x in enumerate(stmt.body) if x is not copy and tile.name in _deep(x)), None)
+    first_use = next(
+        (k for k, x in enumerate(stmt.body) if x is not copy and tile.name in _deep(x)), None
+    )
     own = next(k for k, x in enumerate(stmt.body) if x is copy)
     if outside or first_use is None or first_use < own:
         return False
@@ -167,7 +169,9 @@ class _Pipeline:
         ctx, staging = self.ctx, self.staging
         slot = ctx.namer.ours("stage", "slot") if staging.depth > 1 else ""
         for copy in staging.loads:
-            ctx.ring[copy.dst.buffer.name] = Ring(staging.depth, self.depth, b.local(slot), self.var)
+            ctx.ring[copy.dst.buffer.name] = Ring(
+                staging.depth, self.depth, b.local(slot), self.var
+            )
         facts = ctx.facts
         ctx.facts = facts.with_range(self.stmt.var, self.stmt.start, self.stmt.stop)
         load = ctx.namer.ours("load_tiles", f"load_{'_'.join(self.tiles)}")
@@ -281,7 +285,12 @@ class _Pipeline:
             comments=(*self.stmt.comments, self.stmt.quote),
         )
         runs = self._surely(1)
-        return LoopStep(frame=Section(body=(frame,), span=self.stmt.span), body=tuple(body), runs=runs, name=self.var)
+        return LoopStep(
+            frame=Section(body=(frame,), span=self.stmt.span),
+            body=tuple(body),
+            runs=runs,
+            name=self.var,
+        )
 
     def _wait(self, ahead: int) -> Step:
         self.ctx.need("copies_wait")

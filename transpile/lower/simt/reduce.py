@@ -82,7 +82,11 @@ class _Reduction:
         read = Access(buffer=parts, write=False, owner=None)
         return [
             Step(body=(head,), accesses=(write,), quote=stmt.quote),
-            Step(body=(Section(body=tuple(finish), blank=False, span=stmt.span),), accesses=(read,), quote=stmt.quote),
+            Step(
+                body=(Section(body=tuple(finish), blank=False, span=stmt.span),),
+                accesses=(read,),
+                quote=stmt.quote,
+            ),
         ]
 
     def _release(self, part: str) -> None:
@@ -202,7 +206,9 @@ class _Reduction:
         """`warp_max`: over lanes that differ in this digit."""
         lanes = self.ctx.target.lanes
         whole = digit.weight == 1 and digit.extent == lanes
-        name = f"{self.ctx.target.group}_{self.word}" if whole else f"lanes_{self.word}_{digit.extent}"
+        name = (
+            f"{self.ctx.target.group}_{self.word}" if whole else f"lanes_{self.word}_{digit.extent}"
+        )
         if not whole and digit.weight > 1:
             name += f"_by_{digit.weight}"
         fields = {"name": name, "type": self.ctx.target.dialect.types[self.dtype.name]}
@@ -239,13 +245,17 @@ class _Reduction:
 
     def _parts_array(self) -> str:
         """One row of results for each part: [part][result]."""
-        name = self.ctx.namer.ours(f"{self.stmt.dst.buffer.name}_parts", f"{self.stmt.dst.buffer.name}_{self.word}_parts")
+        name = self.ctx.namer.ours(
+            f"{self.stmt.dst.buffer.name}_parts", f"{self.stmt.dst.buffer.name}_{self.word}_parts"
+        )
         parts = prod(digit.extent for digit in self.crossing.through)
         count = prod(prod(d.extent for d in dims) if dims else 1 for dims in self.dst.dims)
         self.rows = count
         size = parts * count * self.dtype.bytes
         dims = (const(parts),) if count == 1 else (const(parts), const(count))
-        self.ctx.arrays.append(SharedUse(name=name, dims=dims, bytes=size, words="parts of the result"))
+        self.ctx.arrays.append(
+            SharedUse(name=name, dims=dims, bytes=size, words="parts of the result")
+        )
         self.ctx.array_types[name] = self.dtype
         return name
 
@@ -263,7 +273,9 @@ class _Reduction:
         """One lane of each group leaves its group's part where every thread can read it."""
         part: Expr = const(0)
         for digit in reversed(self.crossing.through):
-            part = b.add(b.mul(part, const(digit.extent)), self.ctx.thread_digit(digit.weight, digit.extent))
+            part = b.add(
+                b.mul(part, const(digit.extent)), self.ctx.thread_digit(digit.weight, digit.extent)
+            )
         ones: list[Expr] = [
             b.compare("==", self.ctx.thread_digit(digit.weight, digit.extent), const(0))
             for digit in self.crossing.shuffled
@@ -349,4 +361,3 @@ def _combine(stmt: Reduce, result: Expr, value: Expr) -> CStmt:
 
 def _loop(name: str, extent: int, body: tuple[CStmt, ...]) -> Loop:
     return Loop(var=name, start=const(0), stop=const(extent), step=const(1), body=body, dtype=INT32)
-

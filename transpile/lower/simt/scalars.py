@@ -160,5 +160,3 @@ def _loop(ctx: Context, stmt: For, place: Place) -> CStmt:
     ctx.facts = facts
     ctx.namer.release(name)
     return loop
-
-

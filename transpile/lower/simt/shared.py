@@ -75,11 +75,19 @@ def declare(ctx: Context, used: list[Buffer]) -> tuple[list[CStmt], list[Placed]
         if layout is not None:
             words = f"chunk c of row r at c ^ (r / {layout.divide} % {layout.modulus})"
         placed.append(Placed(name=buffer.name, bytes=size, layout=words, versions=versions))
-        lines.append((buffer.name, _declaration(buffer.name, buffer.dtype, tuple(dims), 128, size), size))
+        lines.append(
+            (buffer.name, _declaration(buffer.name, buffer.dtype, tuple(dims), 128, size), size)
+        )
     for array in ctx.arrays:
         dtype = ctx.array_types[array.name]
         placed.append(Placed(name=array.name, bytes=array.bytes, layout=array.words))
-        lines.append((array.name, _declaration(array.name, dtype, array.dims, None, array.bytes), array.bytes))
+        lines.append(
+            (
+                array.name,
+                _declaration(array.name, dtype, array.dims, None, array.bytes),
+                array.bytes,
+            )
+        )
     total = sum(entry.bytes for entry in placed)
     _check(ctx, placed, total)
     if total <= ctx.target.static_shared:
@@ -87,7 +95,9 @@ def declare(ctx: Context, used: list[Buffer]) -> tuple[list[CStmt], list[Placed]
     return _dynamic(ctx, lines, placed)
 
 
-def _declaration(name: str, dtype: object, dims: tuple[Expr, ...], align: int | None, size: int) -> Local:
+def _declaration(
+    name: str, dtype: object, dims: tuple[Expr, ...], align: int | None, size: int
+) -> Local:
     from tile2c.transpile.ir.dtypes import DType
 
     assert isinstance(dtype, DType)
@@ -149,7 +159,11 @@ def _check(ctx: Context, placed: list[Placed], total: int) -> None:
     if total <= ctx.target.max_shared:
         return
     largest = max(placed, key=lambda entry: entry.bytes)
-    hint = f"num_stages={largest.versions - 1} or a smaller tile" if largest.versions > 1 else "a smaller tile"
+    hint = (
+        f"num_stages={largest.versions - 1} or a smaller tile"
+        if largest.versions > 1
+        else "a smaller tile"
+    )
     raise failure(
         "T2C401",
         f"the block's shared tiles take {total} bytes, and {ctx.target.name} has {ctx.target.max_shared} "
@@ -164,4 +178,3 @@ def bytes_words(size: int) -> str:
     if size < 1024:
         return f"{size} bytes"
     return f"{size // 1024} KiB" if size % 1024 == 0 else f"{size / 1024:.1f} KiB"
-

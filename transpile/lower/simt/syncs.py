@@ -93,7 +93,9 @@ class _Tree:
         found = []
         if source.path < sink.path and not self._exclusive(source.path, sink.path):
             if self._conflict(first, second) and self._meets(first, second, source, sink):
-                found.append(self._arc(source, first, sink, second, None, 0, self._forward(source, sink)))
+                found.append(
+                    self._arc(source, first, sink, second, None, 0, self._forward(source, sink))
+                )
         shared = [loop for loop in source.loops if loop in sink.loops]
         for loop in shared:
             if not self._conflict(first, second):
@@ -145,7 +147,9 @@ class _Tree:
                 distance=distance,
                 ring=first.ring if first.depth > 1 and first.ring == second.ring else "",
                 proven=first.proven and second.proven,
-                witness="always" if loop is None else f"the loop runs at least {distance + 1} times",
+                witness="always"
+                if loop is None
+                else f"the loop runs at least {distance + 1} times",
             ),
             gaps,
         )
@@ -167,7 +171,9 @@ class _Tree:
         count = self._length(loop)
         if distance >= 2:
             whole = {(*loop, k) for k in range(count + 1)}
-            return self._legal(whole | self._after(source.path, depth + 1) | self._before(sink.path, depth + 1))
+            return self._legal(
+                whole | self._after(source.path, depth + 1) | self._before(sink.path, depth + 1)
+            )
         gaps = {(*loop, k) for k in range(source.path[depth] + 1, count + 1)}
         gaps |= {(*loop, k) for k in range(0, sink.path[depth] + 1)}
         gaps |= self._after(source.path, depth + 1)
@@ -216,12 +222,16 @@ class _Tree:
     def _legal(self, gaps: set[Path]) -> frozenset[Path]:
         """No barrier where threads diverge. The end of a loop's body is its beginning: kept as such."""
         return frozenset(
-            gap for gap in gaps if not any(gap[: len(inside)] == inside for inside in self.divergent)
+            gap
+            for gap in gaps
+            if not any(gap[: len(inside)] == inside for inside in self.divergent)
         )
 
     def cost(self, gap: Path) -> int:
         """Barriers in inner loops are dear."""
-        return 8 ** sum(1 for loop in self.runs if gap[: len(loop)] == loop and len(gap) > len(loop))
+        return 8 ** sum(
+            1 for loop in self.runs if gap[: len(loop)] == loop and len(gap) > len(loop)
+        )
 
     # ---- result
 
@@ -308,9 +318,13 @@ def _cover(arcs: list[_Arc], tree: _Tree) -> list[Path]:
     if missing:
         raise NoPlaceForBarrier(missing[0].arc)
     gaps = sorted({gap for arc in open_arcs for gap in arc.gaps})
-    signature = {gap: frozenset(k for k, arc in enumerate(open_arcs) if gap in arc.gaps) for gap in gaps}
+    signature = {
+        gap: frozenset(k for k, arc in enumerate(open_arcs) if gap in arc.gaps) for gap in gaps
+    }
     best: dict[frozenset[int], Path] = {}
-    for gap in gaps:  # of gaps that order the same, the cheapest, then the last: nearest to the sink
+    for (
+        gap
+    ) in gaps:  # of gaps that order the same, the cheapest, then the last: nearest to the sink
         held = best.get(signature[gap])
         if held is None or tree.cost(gap) <= tree.cost(held):
             best[signature[gap]] = gap
@@ -322,7 +336,10 @@ def _cover(arcs: list[_Arc], tree: _Tree) -> list[Path]:
 
 
 def _exact(
-    candidates: list[Path], signature: dict[Path, frozenset[int]], wanted: frozenset[int], tree: _Tree
+    candidates: list[Path],
+    signature: dict[Path, frozenset[int]],
+    wanted: frozenset[int],
+    tree: _Tree,
 ) -> list[Path]:
     found: list[tuple[int, int, tuple[Path, ...]]] = []
     for size in range(len(candidates) + 1):
@@ -336,12 +353,17 @@ def _exact(
 
 
 def _greedy(
-    candidates: list[Path], signature: dict[Path, frozenset[int]], wanted: frozenset[int], tree: _Tree
+    candidates: list[Path],
+    signature: dict[Path, frozenset[int]],
+    wanted: frozenset[int],
+    tree: _Tree,
 ) -> list[Path]:
     chosen: list[Path] = []
     left = set(wanted)
     while left:
-        gap = max(candidates, key=lambda g: (len(left & signature[g]) / tree.cost(g), [-x for x in g]))
+        gap = max(
+            candidates, key=lambda g: (len(left & signature[g]) / tree.cost(g), [-x for x in g])
+        )
         chosen.append(gap)
         left -= signature[gap]
     for gap in list(chosen):  # drop what is not alone in ordering something

@@ -89,7 +89,9 @@ def _call(ctx: Context, expr: Call) -> Expr:
         wide = tuple(Cast(dtype=FLOAT32, a=arg) for arg in expr.args)
         return Cast(dtype=expr.dtype, a=replace(expr, dtype=FLOAT32, args=wide))
     raise failure(
-        "T2C501", f"{expr.function} of {expr.dtype} is not available for {ctx.target.name}", expr.span
+        "T2C501",
+        f"{expr.function} of {expr.dtype} is not available for {ctx.target.name}",
+        expr.span,
     )
 
 
@@ -180,7 +182,9 @@ def shared_element(
     return Element(dtype=buffer.dtype, array=buffer.name, subscripts=tuple(subscripts))
 
 
-def fragment_element(ctx: Context, buffer: Buffer, index: tuple[Expr, ...], place: Place) -> Element:
+def fragment_element(
+    ctx: Context, buffer: Buffer, index: tuple[Expr, ...], place: Place
+) -> Element:
     """The thread's own copy of a fragment's element, in a loop over a layout that owns it."""
     layout = ctx.layouts[buffer.name]
     digits: dict[tuple[int, Digit], Expr] = {}
