@@ -85,6 +85,8 @@ def list_kernels(request: Request, diagnostics: Diagnostics) -> tuple[KernelList
         source = _attempt(diagnostics, read.read_source, path, diagnostics)
         if source is not None:
             found += stage.list_kernels(source, request.defines, diagnostics, met)
+        else:
+            met.complete = False
     met.check(request.defines, ())
     return tuple(found)
 
@@ -131,6 +133,8 @@ def _normal_kernels(request: Request, diagnostics: Diagnostics) -> Iterator[Norm
             only, defines = request.kernels, request.defines
             found = _attempt(diagnostics, stage.normalize, source, defines, only, diagnostics, met)
             yield from found or ()
+        else:
+            met.complete = False
     met.check(request.defines, request.kernels)
 
 

@@ -9,7 +9,7 @@ from tile2c.transpile.stage.concrete import language_node, literal_node
 from tile2c.transpile.stage.kernel import Parameter, Traced
 from tile2c.transpile.stage.language import Language
 from tile2c.transpile.stage.origins import Origin
-from tile2c.transpile.stage.residual import Statement
+from tile2c.transpile.stage.residual import Statement, trailing
 from tile2c.transpile.stage.values import Cell, NotReady
 
 _BLANK = cst.EmptyLine(indent=False)
@@ -48,7 +48,8 @@ def _size(ev: Language, name: str) -> cst.SimpleStatementLine:
 
 
 def _constant(cell: Cell) -> cst.SimpleStatementLine:
-    return _assign(cell.name, literal_node(cell.value))
+    line = _assign(cell.name, literal_node(cell.value))
+    return line.with_changes(trailing_whitespace=trailing(cell.comment))
 
 
 def _assign(name: str, value: cst.BaseExpression) -> cst.SimpleStatementLine:

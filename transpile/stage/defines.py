@@ -33,9 +33,12 @@ class NamesMet:
 
     kernels: set[str] = field(default_factory=set)
     parameters: set[str] = field(default_factory=set)
+    complete: bool = True  # False once a file could not be read: it may have any name
 
     def check(self, defines: Defines, only: Sequence[str]) -> None:
         """Raises UnknownName for the first name that no file has."""
+        if not self.complete:
+            return
         for name in only:
             if name not in self.kernels:
                 raise UnknownName("--kernel", name, self.kernels)
@@ -104,17 +107,6 @@ class Defines:
             for kernel, key in keys
             if (kernel, key) not in self.used
         ]
-
-    def without(self, written: str) -> Defines:
-        """These, less what was given for a name as `unused` writes it."""
-
-        def keeps(kernel: str | None, key: str) -> bool:
-            return written != (f"{kernel}.{key}" if kernel else key)
-
-        return Defines(
-            tuple(item for item in self.values if keeps(item[0], item[1])),
-            tuple(item for item in self.promises if keeps(item.kernel, item.name)),
-        )
 
 
 _NAME = r"(?:(?P<kernel>[A-Za-z_]\w*)\.)?(?P<name>[A-Za-z_]\w*)"

@@ -104,7 +104,16 @@ class Host(Caller):
         value = self.evaluate(node.value)
         for target in node.targets:
             self.assign(target, value, node.value)
+            self._note_comment(target, node)
         return None
+
+    def _note_comment(self, target: ast.expr, node: ast.stmt) -> None:
+        """Keeps what the author wrote behind a constant."""
+        comment = self.frame.source.comments.get(node.end_lineno or node.lineno)
+        if isinstance(target, ast.Name) and comment is not None and not comment.own_line:
+            cell = self.frame.scope.cells.get(target.id)
+            if cell is not None:
+                cell.comment = comment.text
 
     def _run_AnnAssign(self, node: ast.AnnAssign) -> Flow:
         if node.value is not None:

@@ -51,9 +51,9 @@ class Residual:
         self._simple(cst.Assert(self.write.node(test, origin), said), origin)
 
     def _simple(self, node: cst.BaseSmallStatement, origin: Origin) -> None:
-        trailing, self.trailing = self.trailing, None
+        behind, self.trailing = self.trailing, None
         line = cst.SimpleStatementLine(
-            [node], leading_lines=self.take_comments(), trailing_whitespace=_trailing(trailing)
+            [node], leading_lines=self.take_comments(), trailing_whitespace=trailing(behind)
         )
         self.origins[node] = origin
         self._add(line, origin)
@@ -109,7 +109,7 @@ class Residual:
             line = cst.SimpleStatementLine([cst.Pass()])
             self.origins[line] = origin
             body = [line]
-        return cst.IndentedBlock(body, header=_trailing(header), footer=_comment_lines(footer))
+        return cst.IndentedBlock(body, header=trailing(header), footer=_comment_lines(footer))
 
     def _add(self, node: Statement, origin: Origin) -> None:
         self.count += 1
@@ -132,7 +132,8 @@ def _comment_lines(comments: Sequence[str]) -> list[cst.EmptyLine]:
     return [cst.EmptyLine(comment=cst.Comment(text)) for text in comments]
 
 
-def _trailing(comment: str | None) -> cst.TrailingWhitespace:
+def trailing(comment: str | None) -> cst.TrailingWhitespace:
+    """The end of a line, with a comment behind it."""
     if comment is None:
         return cst.TrailingWhitespace()
     return cst.TrailingWhitespace(cst.SimpleWhitespace("  "), cst.Comment(comment))

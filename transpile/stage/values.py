@@ -106,6 +106,7 @@ class Cell:
     order: int  # of definition, over the whole run
     nameable: bool = False  # a number that device code may use by this name
     spelling: Expr | None = None  # how device code writes it, when not by its own name
+    comment: str | None = None  # behind the statement that bound it
 
 
 @dataclass(slots=True, eq=False)
