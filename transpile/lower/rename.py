@@ -68,4 +68,4 @@ def _rewrite(value: T, table: dict[str, str]) -> T:
             new = _rewrite(old, table)
         if new is not old:
             changes[item.name] = new
-    return replace(value, **changes) if changes else value
+    return replace(value, **changes) if changes else value  # type: ignore[type-var]

@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from tile2c.transpile.ir import walk
 from tile2c.transpile.ir.expr import Buffer, Const, Expr, Load, Var, const
-from tile2c.transpile.ir.forms import Atomic, Declare, For, If, Let, Stmt, Store, While
+from tile2c.transpile.ir.forms import Atomic, Stmt, Store
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.facts import linear
 from tile2c.transpile.lower.simt.context import Context
 
 
-def loads_in(expr: Expr) -> list[Load]:
-    """Every load inside, outside first."""
-    return [part for part in b.walk(expr) if isinstance(part, Load)]
-
-
-def expressions(stmt: Stmt) -> Iterator[Expr]:
-    """Every expression of a statement and of the statements in it."""
-    if isinstance(stmt, Store | Atomic):
-        yield from stmt.index
-        yield stmt.value
-    elif isinstance(stmt, Let):
-        yield stmt.value
-    elif isinstance(stmt, Declare):
-        if stmt.init is not None:
-            yield stmt.init
-    elif isinstance(stmt, If | While):
-        yield stmt.condition
-        for inner in (*stmt.then, *stmt.orelse) if isinstance(stmt, If) else stmt.body:
-            yield from expressions(inner)
-    elif isinstance(stmt, For):
-        yield stmt.start
-        yield stmt.stop
-        for inner in stmt.body:
-            yield from expressions(inner)
-
-
 def all_loads(body: Sequence[Stmt]) -> list[Load]:
-    return [load for stmt in body for expr in expressions(stmt) for load in loads_in(expr)]
+    """Every element read by the statements, nested ones too."""
+    return [
+        load
+        for stmt in walk.statements(tuple(body))
+        for expr in walk.expressions(stmt)
+        for load in walk.loads(expr)
+    ]
 
 
 def all_stores(body: Sequence[Stmt]) -> list[tuple[Buffer, tuple[Expr, ...]]]:
     """(buffer, index) of every store and atomic, nested ones too."""
-    found: list[tuple[Buffer, tuple[Expr, ...]]] = []
-    for stmt in body:
-        if isinstance(stmt, Store | Atomic):
-            found.append((stmt.buffer, stmt.index))
-        elif isinstance(stmt, If):
-            found += all_stores((*stmt.then, *stmt.orelse))
-        elif isinstance(stmt, For | While):
-            found += all_stores(stmt.body)
-    return found
+    return [
+        (stmt.buffer, stmt.index)
+        for stmt in walk.statements(tuple(body))
+        if isinstance(stmt, Store | Atomic)
+    ]
 
 
 def neighbours(index: tuple[Expr, ...], var: str) -> bool:

@@ -23,10 +23,10 @@ from tile2c.transpile.ir.forms import (
     Store,
     While,
 )
+from tile2c.transpile.ir.walk import reads, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copy_loop
 from tile2c.transpile.lower.plan import CStmt, Loop, Repeat, Section, Sync
-from tile2c.transpile.lower.simt.access import all_stores, expressions, loads_in
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames
 from tile2c.transpile.lower.simt.gemm import lower_gemm
@@ -171,13 +171,10 @@ class BlockLowering:
 
     def _scalar(self, stmt: Stmt) -> Step:
         body: tuple[CStmt, ...] = lower_scalars(self.ctx, (stmt,), Place(values={}))
-        loads = [load.buffer for expr in expressions(stmt) for load in loads_in(expr)]
         accesses = [
-            Access(buffer=x.name, write=False) for x in loads if x.scope in ("shared", "global")
-        ]
-        accesses += [
-            Access(buffer=x.name, write=True)
-            for x, _ in all_stores((stmt,))
-            if x.scope in ("shared", "global")
+            Access(buffer=buffer.name, write=write)
+            for write, buffers in ((False, reads(stmt)), (True, writes(stmt)))
+            for buffer in buffers
+            if buffer.scope in ("shared", "global")
         ]
         return Step(body=body, accesses=tuple(dict.fromkeys(accesses)), quote=stmt.quote)

@@ -9,18 +9,16 @@ from math import isinf
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
-from tile2c.transpile.ir.expr import Buffer, Const, Expr, Load, Var, const
+from tile2c.transpile.ir.expr import Const, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import (
-    Copy,
-    Fill,
     For,
     Function,
     Gemm,
     Launch,
     Pipelined,
-    Reduce,
     Stmt,
 )
+from tile2c.transpile.ir.walk import reads, statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copies_as_loops
 from tile2c.transpile.lower.facts import Facts
@@ -43,14 +41,13 @@ from tile2c.transpile.lower.plan import (
     TensorArg,
 )
 from tile2c.transpile.lower.rename import author_names, rename_reserved
-from tile2c.transpile.lower.simt.access import all_loads, all_stores, expressions, loads_in
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import assign_layouts, gemms, walk
 from tile2c.transpile.lower.simt.layouts import Layout
 from tile2c.transpile.lower.simt.matrix import MatrixPlan, accumulator_layout, plan_matrix
 from tile2c.transpile.lower.simt.names import Namer
-from tile2c.transpile.lower.simt.shared import bytes_words, choose_layouts, declare, swizzle_helpers
+from tile2c.transpile.lower.simt.shared import choose_layouts, declare, swizzle_helpers
 from tile2c.transpile.lower.simt.steps import BranchStep, LoopStep, Node
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
 from tile2c.transpile.lower.simt.values import Place, convert
@@ -93,8 +90,8 @@ def starting_facts(function: Function, launch: Launch) -> Facts:
         facts = _assume(facts, condition)
     for var, extent in zip(launch.blocks, launch.grid, strict=True):
         facts = facts.with_range(var, const(0), extent)
-    for var, extent in zip(launch.thread_vars, launch.threads, strict=False):
-        facts = facts.with_range(var, const(0), const(extent))
+    for var, count in zip(launch.thread_vars, launch.threads, strict=False):
+        facts = facts.with_range(var, const(0), const(count))
     return facts
 
 
@@ -461,7 +458,7 @@ class _Lowered:
         x, y, z = self.ctx.launch.threads
         block = str(x) if (y, z) == (1, 1) else f"({x}, {y}, {z})"
         shared = (
-            f"{self.dynamic} bytes ({bytes_words(self.dynamic)}) of dynamic shared memory"
+            f"{self.dynamic} bytes of dynamic shared memory"
             if self.dynamic
             else "no dynamic shared memory"
         )
@@ -478,10 +475,10 @@ def drop_leading_fills(
 ) -> tuple[dict[str, str], tuple[Stmt, ...]]:
     """Zero fills of whole fragments before anything touches them become initialisers: name -> quote."""
     from tile2c.transpile.ir.forms import Parallel, Store
-    from tile2c.transpile.lower.simt.pipeline import _deep
+    from tile2c.transpile.lower.simt.pipeline import touched
 
     zeroed: dict[str, str] = {}
-    touched: set[str] = set()
+    seen: set[str] = set()
     rest: list[Stmt] = []
     for stmt in body:
         target = None
@@ -492,46 +489,24 @@ def drop_leading_fills(
                 covered = [b.known(e) for e in stmt.extents if b.known(e) != 1]
                 zero = isinstance(store.value, Const) and store.value.value == 0
                 starts = all(isinstance(p, Var) or b.literal(p, 0) for p in store.index)
-                if zero and starts and whole == covered and store.buffer.name not in touched:
+                if zero and starts and whole == covered and store.buffer.name not in seen:
                     target = store.buffer.name
         if target is not None:
             zeroed[target] = stmt.quote
-            touched.add(target)
+            seen.add(target)
             continue
-        touched |= _deep(stmt)
+        seen |= touched(stmt)
         rest.append(stmt)
     return zeroed, tuple(rest)
 
 
 def global_uses(body: Sequence[Stmt]) -> tuple[set[str], set[str]]:
     """Names of the tensors that are read, and of those that are written."""
-    reads: set[str] = set()
-    writes: set[str] = set()
-    from tile2c.transpile.ir.forms import Parallel
-
-    for stmt in walk(body):
-        if isinstance(stmt, Copy | Reduce):
-            _note(reads, stmt.src.buffer)
-            _note(writes, stmt.dst.buffer)
-        elif isinstance(stmt, Fill):
-            _note(writes, stmt.dst.buffer)
-        elif isinstance(stmt, Parallel):
-            for load in all_loads(stmt.body):
-                _note(reads, load.buffer)
-            for buffer, _ in all_stores(stmt.body):
-                _note(writes, buffer)
-        else:
-            for expr in expressions(stmt):
-                for load in loads_in(expr):
-                    _note(reads, load.buffer)
-            if hasattr(stmt, "index") and hasattr(stmt, "buffer"):
-                _note(writes, stmt.buffer)
-    return reads, writes
-
-
-def _note(names: set[str], buffer: Buffer) -> None:
-    if buffer.scope == "global":
-        names.add(buffer.name)
+    found: tuple[set[str], set[str]] = (set(), set())
+    for stmt in statements(tuple(body)):
+        for names, buffers in zip(found, (reads(stmt), writes(stmt)), strict=True):
+            names |= {buffer.name for buffer in buffers if buffer.scope == "global"}
+    return found
 
 
 def _only(nodes: Sequence[Node], names: set[str]) -> tuple[Node, ...]:

@@ -159,7 +159,8 @@ def _name_warps(ctx: Context, plan: MatrixPlan) -> None:
 
 def row_of_fragment(ctx: Context, fragment: Fragment, dim: int) -> list[tuple[str, int, int, int]]:
     """(holder, extent, weight, place) of each digit of one dimension, fastest first."""
-    found, place = [], 1
+    found: list[tuple[str, int, int, int]] = []
+    place = 1
     for holder, extent, weight in fragment.rows if dim == 0 else fragment.columns:
         found.append((holder, extent, weight, place))
         place *= extent

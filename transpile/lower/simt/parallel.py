@@ -31,6 +31,7 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.lower.simt.access import (
     alignment,
     all_stores,
+    grouped,
     neighbours,
 )
 from tile2c.transpile.lower.simt.context import Context
@@ -259,6 +260,7 @@ class _Body:
     def _moves_as_vector(self, buffer: Buffer, index: tuple[Expr, ...]) -> bool:
         return (
             buffer.scope in ("global", "shared")
+            and not grouped(self.ctx, buffer)
             and neighbours(index, self.last)
             and alignment(self.ctx, buffer, index, self.last, self.it.width) != "never"
         )

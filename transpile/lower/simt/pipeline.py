@@ -14,12 +14,11 @@ from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Const, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import (
     Copy,
-    Gemm,
     Parallel,
     Pipelined,
-    Reduce,
     Stmt,
 )
+from tile2c.transpile.ir.walk import reads, statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copy_loop, stages
 from tile2c.transpile.lower.plan import (
@@ -34,7 +33,6 @@ from tile2c.transpile.lower.plan import (
     Loop,
     Section,
 )
-from tile2c.transpile.lower.simt.access import all_loads, all_stores
 from tile2c.transpile.lower.simt.context import Context, Ring
 from tile2c.transpile.lower.simt.frames import walk
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
@@ -77,69 +75,50 @@ def plan_staging(ctx: Context, stmt: Pipelined, body: Sequence[Stmt]) -> Staging
 
 def movable_loads(ctx: Context, stmt: Pipelined) -> tuple[Copy, ...]:
     """The copies of the loop that may run ahead of their round."""
-    written = {x.name for x in _written(ctx.launch.body)}
+    stored = written(*ctx.launch.body)
     return tuple(
         copy
         for copy in stmt.body
-        if isinstance(copy, Copy) and stages(copy) and _movable(ctx, stmt, copy, written)
+        if isinstance(copy, Copy) and stages(copy) and movable(ctx, stmt, copy, stored)
     )
 
 
-def _movable(ctx: Context, stmt: Pipelined, copy: Copy, written: set[str]) -> bool:
+def movable(ctx: Context, stmt: Pipelined, copy: Copy, stored: set[str]) -> bool:
+    """Whether the copy may run ahead of the loop; `stored` are the names of what the kernel writes."""
     tile = copy.dst.buffer
     whole = all(
         b.literal(part.start, 0) and b.known(part.extent) == b.known(extent)
         for part, extent in zip(copy.dst.ranges, tile.shape, strict=True)
     )
-    if not whole or copy.src.buffer.name in written:
+    if not whole or copy.src.buffer.name in stored:
         return False
     if any(isinstance(part, Load) for start in copy.src.starts for part in b.walk(start)):
         return False
-    others = [x for x in walk(stmt.body) if x is not copy and tile.name in _touched(x)]
-    outside = sum(1 for x in walk(ctx.launch.body) if tile.name in _touched(x)) - len(others) - 1
+    others = [x for x in walk(stmt.body) if x is not copy and tile.name in touches(x)]
+    outside = sum(1 for x in walk(ctx.launch.body) if tile.name in touches(x)) - len(others) - 1
     first_use = next(
-        (k for k, x in enumerate(stmt.body) if x is not copy and tile.name in _deep(x)), None
+        (k for k, x in enumerate(stmt.body) if x is not copy and tile.name in touched(x)), None
     )
     own = next(k for k, x in enumerate(stmt.body) if x is copy)
     if outside or first_use is None or first_use < own:
         return False
-    return not any(tile.name in {x.name for x in _written((x,))} for x in others)
+    return not any(tile.name in written(x) for x in others)
 
 
-def _deep(stmt: Stmt) -> set[str]:
-    return set().union(*(_touched(x) for x in walk((stmt,))))
+def touched(*body: Stmt) -> set[str]:
+    """Names of the buffers that statements read or write, nested ones too."""
+    return set().union(*(touches(stmt) for stmt in walk(body)))
 
 
-def _touched(stmt: Stmt) -> set[str]:
-    """Names of the buffers that the statement itself reads or writes."""
-    if isinstance(stmt, Copy):
-        return {stmt.src.buffer.name, stmt.dst.buffer.name}
-    if isinstance(stmt, Gemm):
-        return {stmt.a.buffer.name, stmt.b.buffer.name, stmt.c.buffer.name}
-    if isinstance(stmt, Reduce):
-        return {stmt.src.buffer.name, stmt.dst.buffer.name}
-    if isinstance(stmt, Parallel):
-        names = {load.buffer.name for load in all_loads(stmt.body)}
-        return names | {buffer.name for buffer, _ in all_stores(stmt.body)}
-    region = [getattr(stmt, name, None) for name in ("src", "dst", "buffer")]
-    return {getattr(part, "buffer", part).name for part in region if part is not None}  # type: ignore[union-attr]
+def touches(stmt: Stmt) -> set[str]:
+    """Names of the buffers that a statement reads or writes; of loops and branches, only their own."""
+    inside = statements((stmt,)) if isinstance(stmt, Parallel) else (stmt,)
+    return {x.name for part in inside for x in (*reads(part), *writes(part))}
 
 
-def _written(body: Sequence[Stmt]) -> list:  # type: ignore[type-arg]
-    """Buffers that statements write."""
-    found = []
-    for stmt in walk(body):
-        if isinstance(stmt, Copy | Reduce):
-            found.append(stmt.dst.buffer)
-        elif isinstance(stmt, Gemm):
-            found.append(stmt.c.buffer)
-        elif isinstance(stmt, Parallel):
-            found += [buffer for buffer, _ in all_stores(stmt.body)]
-        elif hasattr(stmt, "dst"):
-            found.append(stmt.dst.buffer)
-        elif hasattr(stmt, "buffer"):
-            found.append(stmt.buffer)
-    return found
+def written(*body: Stmt) -> set[str]:
+    """Names of the buffers that statements write, nested ones too."""
+    return {buffer.name for stmt in statements(body) for buffer in writes(stmt)}
 
 
 def lower_pipeline(

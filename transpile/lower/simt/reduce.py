@@ -146,8 +146,8 @@ class _Reduction:
             start = Assign(target=self.part, value=identity(self.stmt.op, self.dtype))
         else:
             assert isinstance(self.part, Var)
-            name = Declarator(name=self.part.name, value=identity(self.stmt.op, self.dtype))
-            start = Local(dtype=self.dtype, names=(name,), const=False)
+            part = Declarator(name=self.part.name, value=identity(self.stmt.op, self.dtype))
+            start = Local(dtype=self.dtype, names=(part,), const=False)
         digits: dict[tuple[int, Digit], Expr] = {}
         for position, dim in enumerate(self.keep):
             other = position if not self.kept_dims else dim

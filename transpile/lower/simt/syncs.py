@@ -229,8 +229,8 @@ class _Tree:
 
     def cost(self, gap: Path) -> int:
         """Barriers in inner loops are dear."""
-        return 8 ** sum(
-            1 for loop in self.runs if gap[: len(loop)] == loop and len(gap) > len(loop)
+        return int(
+            8 ** sum(1 for loop in self.runs if gap[: len(loop)] == loop and len(gap) > len(loop))
         )
 
     # ---- result

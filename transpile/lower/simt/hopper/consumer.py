@@ -16,7 +16,7 @@ from tile2c.transpile.lower.simt.hopper.calls import PHASE, STAGE, barrier, do
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, store_through_shared
-from tile2c.transpile.lower.simt.pipeline import _deep
+from tile2c.transpile.lower.simt.pipeline import touched
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
 from tile2c.transpile.lower.simt.values import Place, convert
 
@@ -163,7 +163,7 @@ class ConsumerLowering(BlockLowering):
 
     def _touched_between(self, gemm: Gemm, statements: Sequence[Stmt]) -> bool:
         name = gemm.c.buffer.name
-        return any(not isinstance(x, Gemm) and name in _deep(x) for x in statements)
+        return any(not isinstance(x, Gemm) and name in touched(x) for x in statements)
 
     def _pin(self, name: str) -> Do:
         self.ctx.need("pin")
@@ -177,14 +177,14 @@ def overwritten_sums(
     if not surely_runs:
         return frozenset()
     before = statements[: next(k for k, x in enumerate(statements) if x is roles.loop)]
-    touched = set().union(*(_deep(x) for x in before)) if before else set()
+    seen = touched(*before)
     first: dict[str, Stmt] = {}
     for stmt in roles.loop.body:
         for inner in walk((stmt,)):
-            names = {inner.c.buffer.name} if isinstance(inner, Gemm) else _deep(inner)
+            names = {inner.c.buffer.name} if isinstance(inner, Gemm) else touched(inner)
             if not isinstance(inner, Copy):
                 for name in names:
                     first.setdefault(name, inner)
     return frozenset(
-        name for name in zeroed if name not in touched and isinstance(first.get(name), Gemm)
+        name for name in zeroed if name not in seen and isinstance(first.get(name), Gemm)
     )

@@ -279,7 +279,7 @@ class _WithRoles(ordinary._Lowered):
             dtype=INT32,
             ctype="Ring",
             const=False,
-            names=(Declarator(name=f"ring", value=None),),
+            names=(Declarator(name="ring", value=None),),
         )
         from tile2c.transpile.render.expressions import CPrinter
 

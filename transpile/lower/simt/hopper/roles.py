@@ -15,7 +15,7 @@ from tile2c.transpile.lower.simt.frames import gemms, walk
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_warpgroups
-from tile2c.transpile.lower.simt.pipeline import _movable, _touched, _written
+from tile2c.transpile.lower.simt.pipeline import movable, touches, written
 
 _BARRIER_BYTES = 16  # full and empty of one stage
 
@@ -77,7 +77,7 @@ def _loop(body: tuple[Stmt, ...]) -> Pipelined:
 
 
 def _loads(ctx: Context, loop: Pipelined, products: list[Gemm]) -> tuple[TileLoad, ...]:
-    written = {x.name for x in _written(ctx.launch.body)}
+    stored = written(*ctx.launch.body)
     operands = {region.buffer.name for gemm in products for region in (gemm.a, gemm.b)}
     found: list[TileLoad] = []
     names: dict[TensorMap, str] = {}
@@ -85,7 +85,7 @@ def _loads(ctx: Context, loop: Pipelined, products: list[Gemm]) -> tuple[TileLoa
         if not isinstance(copy, Copy) or copy.dst.buffer.name not in operands:
             continue
         tile = copy.dst.buffer
-        if not stages(copy) or not _movable(ctx, loop, copy, written):
+        if not stages(copy) or not movable(ctx, loop, copy, stored):
             raise Unfit(f"`{copy.quote}` is more than a copy of a tensor's box to a whole tile")
         slabs = slabs_of(tile)
         described = box_of(ctx, copy.src, slabs, b.known(tile.shape[0]) or 0)
@@ -111,7 +111,7 @@ def _check_readers(loop: Pipelined, loaded: set[str]) -> None:
     for stmt in walk(loop.body):
         if isinstance(stmt, Gemm | Copy):
             continue
-        names = _touched(stmt)
+        names = touches(stmt)
         if isinstance(stmt, Parallel):
             names = {x.buffer.name for x in all_loads(stmt.body)} | {
                 x.name for x, _ in all_stores(stmt.body)

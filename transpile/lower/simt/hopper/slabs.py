@@ -123,7 +123,8 @@ def _align(ctx: Context, tensor: Buffer, strides: tuple[Expr, ...]) -> None:
             continue
         if b.known(stride) is not None:
             raise Unfit(
-                f"rows of {tensor.name} are {b.known(stride)} elements apart, and TMA wants multiples of {unit}"
+                f"rows of {tensor.name} are {b.known(stride)} elements apart, "
+                f"and TMA wants multiples of {unit}"
             )
         ctx.wants_variant = True
         ctx.aligned_pitches[stride] = max(ctx.aligned_pitches.get(stride, 1), unit)
