@@ -20,7 +20,15 @@ from tile2c.runtime.emulate.module import (
 )
 from tile2c.runtime.errors import BackendUnavailable
 
-__all__ = ["MEMORY", "RACES", "Argument", "EmulatedModule", "TensorArgument", "ValueArgument", "load"]
+__all__ = [
+    "MEMORY",
+    "RACES",
+    "Argument",
+    "EmulatedModule",
+    "TensorArgument",
+    "ValueArgument",
+    "load",
+]
 
 
 def load(
@@ -44,7 +52,9 @@ def load(
         raise BackendUnavailable(f"the emulator has no model of {family}:{arch}")
     unknown = checks - {RACES, MEMORY}
     if unknown:
-        raise ValueError(f"unknown checks: {', '.join(sorted(unknown))}; there are races and memory")
+        raise ValueError(
+            f"unknown checks: {', '.join(sorted(unknown))}; there are races and memory"
+        )
     file = str(path)
     request = BuildRequest(file, Path(path).read_text(encoding="utf-8"), known, bool(checks))
     return EmulatedModule(build(request), file=file, checks=checks)

@@ -37,7 +37,9 @@ def _cuda(arch: str) -> Arch | None:
               ("EMU_ARCH", str(level * 10))]  # fmt: skip
     if found.group(2) == "a":
         macros.append((f"__CUDA_ARCH_FEAT_SM{level}_ALL", "1"))
-    return Arch(arch, "emulate/cuda.h", "cuda", 32, 48 * _KIB, _CUDA_SHARED[level] * _KIB, tuple(macros))
+    return Arch(
+        arch, "emulate/cuda.h", "cuda", 32, 48 * _KIB, _CUDA_SHARED[level] * _KIB, tuple(macros)
+    )
 
 
 def _hip(arch: str) -> Arch | None:

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -66,22 +66,26 @@ def _digest(parts: Iterable[bytes]) -> str:
     return total.hexdigest()[:24]
 
 
+def _header_parts() -> Iterator[bytes]:
+    """What every compiled file of the runtime depends on: compiler, flags, headers."""
+    compiler = Path(find_compiler()).resolve()
+    state = compiler.stat()
+    yield f"{compiler} {state.st_size} {state.st_mtime_ns} {' '.join(_LIBRARY_FLAGS)}".encode()
+    for path in [_HERE / "abi.h", *_files(".h")]:
+        yield path.relative_to(_HERE).as_posix().encode()
+        yield path.read_bytes()
+
+
+def _files(suffix: str) -> list[Path]:
+    folders = (*_LIBRARY_FOLDERS, "include")
+    return sorted(path for folder in folders for path in (_HERE / folder).rglob("*" + suffix))
+
+
 @cache
 def _sources_digest() -> str:
     """Changes when the compiler or a C++ file of the emulator does."""
-    compiler = Path(find_compiler()).resolve()
-    state = compiler.stat()
-    files = sorted(
-        path
-        for folder in (*_LIBRARY_FOLDERS, "include")
-        for path in (_HERE / folder).rglob("*")
-        if path.suffix in {".h", ".cpp"}
-    )
-    parts = [str(compiler).encode(), f"{state.st_size} {state.st_mtime_ns}".encode()]
-    parts += [" ".join(_LIBRARY_FLAGS).encode(), (_HERE / "abi.h").read_bytes()]
-    for path in files:
-        parts += [path.relative_to(_HERE).as_posix().encode(), path.read_bytes()]
-    return _digest(parts)
+    sources = (part for path in _files(".cpp") for part in (path.name.encode(), path.read_bytes()))
+    return _digest([*_header_parts(), *sources])
 
 
 def _run(
@@ -89,8 +93,32 @@ def _run(
 ) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "LC_ALL": "C"}
     return subprocess.run(
-        command, input=text, capture_output=True, text=True, check=False, env=environment, cwd=folder
+        command,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=folder,
     )
+
+
+def _object(source: Path, headers: str) -> Path:
+    """One compiled file of the runtime; compiled again when it or any header has changed."""
+    level = "-O0" if source.stem in _COLD else "-O2"
+    command = [find_compiler(), *_LIBRARY_FLAGS, level, "-c", str(source)]
+    state = _digest([headers.encode(), level.encode(), source.name.encode(), source.read_bytes()])
+    target = cache_folder() / f"object-{source.stem}-{state}.o"
+    if target.exists():
+        return target
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch:
+        done = _run([*command, "-o", f"{scratch}/made.o"])
+        if done.returncode:
+            raise BackendUnavailable(
+                f"the host's compiler cannot build the emulator: {done.stderr.strip()[:2000]}"
+            )
+        os.replace(f"{scratch}/made.o", target)
+    return target
 
 
 def _library() -> Path:
@@ -98,23 +126,13 @@ def _library() -> Path:
     target = cache_folder() / f"runtime-{_sources_digest()}.a"
     if target.exists():
         return target
+    headers = _digest(_header_parts())
+    sources = [path for name in _LIBRARY_FOLDERS for path in sorted((_HERE / name).glob("*.cpp"))]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        objects = list(pool.map(lambda source: _object(source, headers), sources))
     with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch:
-
-        def compile_one(source: Path) -> str:
-            made = f"{scratch}/{source.parent.name}_{source.stem}.o"
-            level = "-O0" if source.stem in _COLD else "-O2"
-            done = _run([find_compiler(), *_LIBRARY_FLAGS, level, "-c", str(source), "-o", made])
-            if done.returncode:
-                raise BackendUnavailable(
-                    f"the host's compiler cannot build the emulator: {done.stderr.strip()[:2000]}"
-                )
-            return made
-
-        sources = [path for name in _LIBRARY_FOLDERS for path in sorted((_HERE / name).glob("*.cpp"))]
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            objects = list(pool.map(compile_one, sources))
         made = f"{scratch}/runtime.a"
-        _run(["ar", "rcs", made, *objects])
+        _run(["ar", "rcs", made, *map(str, objects)])
         os.replace(made, target)
     return target
 
@@ -140,7 +158,9 @@ def _macros(request: BuildRequest) -> list[str]:
     return [f"-D{name}={value}" for name, value in (*arch.macros, *numbers)]
 
 
-_ERROR = re.compile(r"^(?P<file>[^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+_ERROR = re.compile(
+    r"^(?P<file>[^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE
+)
 _KERNEL_LINE = re.compile(r"\bkernel:(\d+)\b")
 
 
@@ -148,7 +168,9 @@ def _refuse(request: BuildRequest, output: str) -> KernelError:
     """The first complaint of the compiler, at the author's line."""
     first = _ERROR.search(output)
     if first is None:
-        return KernelError(f"the emulator cannot compile it: {output.strip()[:500]}", file=request.file)
+        return KernelError(
+            f"the emulator cannot compile it: {output.strip()[:500]}", file=request.file
+        )
     line = int(first["line"])
     if first["file"] != "kernel":
         inside = _KERNEL_LINE.search(output)
@@ -157,7 +179,9 @@ def _refuse(request: BuildRequest, output: str) -> KernelError:
     called = re.search(r"declared with attribute error: (.*)$", text)
     if called:
         text = called.group(1)
-    return KernelError(f"does not compile for the emulator: {text}", file=request.file, line=line or None)
+    return KernelError(
+        f"does not compile for the emulator: {text}", file=request.file, line=line or None
+    )
 
 
 def _preprocess(request: BuildRequest) -> str:

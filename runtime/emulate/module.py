@@ -146,9 +146,7 @@ class EmulatedModule:
     def _chain(self, mark: str) -> tuple[int, ...]:
         """The author's lines of a place and its callers, innermost first."""
         return tuple(
-            line
-            for offset in mark.split("+")
-            for line in _lines(self.library, int(offset, 16))
+            line for offset in mark.split("+") for line in _lines(self.library, int(offset, 16))
         )
 
 

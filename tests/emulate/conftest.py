@@ -14,6 +14,15 @@ CHECKS = frozenset({"races", "memory"})
 Run = Callable[..., None]
 
 
+def _aligned(value: np.ndarray) -> np.ndarray:
+    """A copy at a multiple of 256 bytes, as a device's allocator gives."""
+    room = np.empty(value.nbytes + 256, np.uint8)
+    start = -room.ctypes.data % 256
+    copy = room[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
+    copy[...] = value
+    return copy
+
+
 def _argument(name: str, value: Any, writable: bool) -> Argument:
     if isinstance(value, np.ndarray):
         return TensorArgument(name, value.ctypes.data, value.nbytes, writable, value)
@@ -46,7 +55,13 @@ def run(tmp_path: Path) -> Iterator[Run]:
         path = tmp_path / "kernel.cu"
         path.write_text(text)
         module = load(path, family=family, arch=arch, checks=checks)
-        arguments = [_argument(name, value, name not in reads) for name, value in args.items()]
-        module.launch(entry, grid, block, shared, arguments, cluster)
+        copies = {n: _aligned(v) if isinstance(v, np.ndarray) else v for n, v in args.items()}
+        arguments = [_argument(name, value, name not in reads) for name, value in copies.items()]
+        try:
+            module.launch(entry, grid, block, shared, arguments, cluster)
+        finally:
+            for name, value in args.items():
+                if isinstance(value, np.ndarray) and name not in reads:
+                    value[...] = copies[name]
 
     yield go

@@ -1,5 +1,6 @@
 """asm statements: scalar instructions, little programs, refusals."""
 
+# ruff: noqa: E501 - the cases are tables, one a line
 from __future__ import annotations
 
 from typing import Any
@@ -46,7 +47,7 @@ def perm(a: int, b: int, s: int) -> int:
         ("shl.b32 %0, %1, 33;", X * np.uint32(0)),
         ("lop3.b32 %0, %1, %2, 0x0f0f0f0f, 0xea;", (X & Y) | np.uint32(0x0F0F0F0F)),
         ("lop3.b32 %0, %1, %2, %1, 0x3c;", X ^ Y),
-        ("prmt.b32 %0, %1, %2, 0x5140;", np.array([perm(int(a), int(b), 0x5140) for a, b in zip(X, Y)], PAIR)),
+        ("prmt.b32 %0, %1, %2, 0x5140;", np.array([perm(int(a), int(b), 0x5140) for a, b in zip(X, Y, strict=True)], PAIR)),
         ("{ .reg .pred p; .reg .b32 a<2>; add.u32 a0, %1, %2; mov.u32 a1, 7; setp.lt.u32 p, %1, %2;"
          " @p mov.u32 a1, a0; mov.u32 %0, a1; }", np.where(X < Y, X + Y, np.uint32(7))),
         ("{ .reg .pred p; setp.gt.u32 p, %1, %2; selp.b32 %0, %1, %2, p; }", np.maximum(X, Y)),

@@ -1,5 +1,6 @@
 """What the race and memory checks report, and what they let pass."""
 
+# ruff: noqa: E501 - the cases are tables, one a line
 from __future__ import annotations
 
 from typing import Any
@@ -19,7 +20,9 @@ def kernel(body: str, before: str = "") -> str:
     )
 
 
-def go(run: Any, body: str, *, before: str = "", block: int = 64, grid: int = 1, **more: Any) -> np.ndarray:
+def go(
+    run: Any, body: str, *, before: str = "", block: int = 64, grid: int = 1, **more: Any
+) -> np.ndarray:
     x, z = np.arange(N, dtype=np.int32), np.zeros(N, np.int32)
     run(kernel(body, before), "k", {"x": x, "z": z}, block=(block, 1, 1), grid=(grid, 1, 1),
         reads=("x",), **more)  # fmt: skip
@@ -124,9 +127,20 @@ def test_asynchronous_copies_own_their_bytes(run: Any) -> None:
     asm volatile("cp.async.commit_group;");
 """
     wait = '    asm volatile("cp.async.wait_group 0;" ::: "memory");\n'
-    z = go(run, copy + wait + "    __syncthreads(); z[4 * t] = s[4 * (63 - t)]; z[4 * t + 1] = s[4 * (63 - t) + 1];")
-    assert z[0] == 252 and z[1] == 253 and z[4] == 248 and z[5] == 0  # what the source is short of is 0
-    for late in ("    z[t] = s[4 * t];", "    __syncthreads(); z[t] = s[4 * (63 - t)];", "    s[4 * t] = 1;"):
+    z = go(
+        run,
+        copy
+        + wait
+        + "    __syncthreads(); z[4 * t] = s[4 * (63 - t)]; z[4 * t + 1] = s[4 * (63 - t) + 1];",
+    )
+    assert (
+        z[0] == 252 and z[1] == 253 and z[4] == 248 and z[5] == 0
+    )  # what the source is short of is 0
+    for late in (
+        "    z[t] = s[4 * t];",
+        "    __syncthreads(); z[t] = s[4 * (63 - t)];",
+        "    s[4 * t] = 1;",
+    ):
         with pytest.raises(RaceError, match="asynchronous operation"):
             go(run, copy + late + "\n" + wait)
     with pytest.raises(RaceError, match="no barrier"):
@@ -143,7 +157,9 @@ def test_divergent_barrier_is_named(run: Any) -> None:
 @pytest.mark.parametrize("checks", [frozenset(), frozenset({"races", "memory"})])
 @pytest.mark.parametrize("loop", ["while (v < 1000) v &= 7; z[t] = v;", "while (*(volatile int*)z == 0) v++;",
                                   "while (true) __syncthreads();"])  # fmt: skip
-def test_endless_loop(run: Any, monkeypatch: pytest.MonkeyPatch, loop: str, checks: frozenset[str]) -> None:
+def test_endless_loop(
+    run: Any, monkeypatch: pytest.MonkeyPatch, loop: str, checks: frozenset[str]
+) -> None:
     monkeypatch.setenv("TILE2C_EMULATE_SECONDS", "0.3")
     with pytest.raises(KernelError, match="does not come to an end"):
         go(run, f"    volatile int v = t; {loop}", checks=checks)
@@ -171,7 +187,9 @@ def test_launch_is_checked(run: Any) -> None:
     run(text, "k", good, block=(64, 1, 1))
     with pytest.raises(KernelError, match="no kernel other"):
         run(text, "other", good)
-    with pytest.raises(KernelError, match=r"takes parameters of \[8, 4, 8\] bytes, it was given \[8, 4\]"):
+    with pytest.raises(
+        KernelError, match=r"takes parameters of \[8, 4, 8\] bytes, it was given \[8, 4\]"
+    ):
         run(text, "k", {"z": z, "n": np.int32(3)})
     with pytest.raises(KernelError, match="__launch_bounds__ say 64"):
         run(text, "k", good, block=(128, 1, 1))

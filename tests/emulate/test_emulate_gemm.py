@@ -68,7 +68,9 @@ MUTANTS: list[tuple[str, str, str, type[KernelError], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("what", "old", "new", "error", "at"), MUTANTS, ids=[m[0] for m in MUTANTS])
+@pytest.mark.parametrize(
+    ("what", "old", "new", "error", "at"), MUTANTS, ids=[m[0] for m in MUTANTS]
+)
 def test_mutant_is_reported(
     tmp_path: Path, what: str, old: str, new: str, error: type[KernelError], at: str
 ) -> None:

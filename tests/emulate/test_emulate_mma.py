@@ -1,5 +1,6 @@
 """mma.sync against NumPy, with fragment maps written here from the instruction set's tables."""
 
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -51,7 +52,9 @@ def shape_of(name: str) -> tuple[int, int, int]:
 
 def pack(matrix: np.ndarray, where: Map, per_lane: int) -> np.ndarray:
     """One row of registers' bytes a lane."""
-    return np.array([[matrix[where(l, v)] for v in range(per_lane)] for l in range(32)], matrix.dtype)
+    return np.array(
+        [[matrix[where(l, v)] for v in range(per_lane)] for l in range(32)], matrix.dtype
+    )
 
 
 def kernel(shape: str, types: str, na: int, nb: int, nc: int, letter: str, word: str) -> str:
@@ -93,9 +96,7 @@ def test_product(
         a, b = (a.astype(np.int32) - 50).astype(np.int8), (b.astype(np.int32) - 50).astype(np.int8)
     if "tf32" in types:  # exactly representable, so that truncation shows nothing
         a, b = a.astype(BF16).astype(F32), b.astype(BF16).astype(F32)
-    pa, pb, pc = (
-        pack(x, where, x.size // 32) for x, where in ((a, a_map), (b, b_map), (c, c_map))
-    )
+    pa, pb, pc = (pack(x, where, x.size // 32) for x, where in ((a, a_map), (b, b_map), (c, c_map)))
     d = np.zeros_like(pc)
     size = 8 if np.dtype(a_type) == np.float64 else 4
     word, letter = ("double", "d") if size == 8 else ("unsigned", "r")

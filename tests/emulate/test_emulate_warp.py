@@ -1,5 +1,6 @@
 """Shuffles, votes, barriers and atomics."""
 
+# ruff: noqa: E501 - the cases are tables, one a line
 from __future__ import annotations
 
 from typing import Any

@@ -68,10 +68,7 @@ def parse_statement(tokens: list[Token], line: int) -> Statement:
     if any(token.kind != "string" for token in strings):
         raise TextError(line, "an asm template that is not made of string literals")
     operands = [
-        _operand(piece, line)
-        for part in parts[1:3]
-        for piece in split(part, ",")
-        if code(piece)
+        _operand(piece, line) for part in parts[1:3] for piece in split(part, ",") if code(piece)
     ]
     return Statement(line, "".join(_literal(token) for token in strings), tuple(operands))
 

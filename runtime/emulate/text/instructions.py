@@ -100,7 +100,9 @@ def typed(form: str) -> Callable[[Match], str]:
 # ---- asynchronous copies
 _HINTS = r"(\.L2::(64|128|256)B)?"
 rule(rf"cp\.async\.(ca|cg)\.shared(::cta)?\.global{_HINTS}", "cp_async", "sm_80")
-rule(rf"cp\.async\.(ca|cg)\.shared(::cta)?\.global\.L2::cache_hint{_HINTS}", "cp_async_hint", "sm_80")
+rule(
+    rf"cp\.async\.(ca|cg)\.shared(::cta)?\.global\.L2::cache_hint{_HINTS}", "cp_async_hint", "sm_80"
+)
 rule(r"cp\.async\.commit_group", "cp_async_commit", "sm_80")
 rule(r"cp\.async\.wait_group", "cp_async_wait", "sm_80")
 rule(r"cp\.async\.wait_all", "cp_async_wait_all", "sm_80")
@@ -135,7 +137,9 @@ def _mma(match: Match) -> str:
 
 def mma(shapes: str, types: str, needs: str) -> None:
     """`types`: a pattern of the four type suffixes, in groups d, a, b, c."""
-    pattern = _MMA.replace(r"m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)", rf"(?={shapes}\.)m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)")
+    pattern = _MMA.replace(
+        r"m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)", rf"(?={shapes}\.)m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)"
+    )
     rule(pattern + types, _mma, needs)
 
 
@@ -148,7 +152,11 @@ mma("m8n8k16", r"\.(?P<d>s32)\.(?P<a>[su]8)\.(?P<b>[su]8)\.(?P<c>s32)", "sm_75")
 mma("m16n8k(16|32)", r"\.(?P<d>s32)\.(?P<a>[su]8)\.(?P<b>[su]8)\.(?P<c>s32)", "sm_80")
 mma("m8n8k4", r"\.(?P<d>f64)\.(?P<a>f64)\.(?P<b>f64)\.(?P<c>f64)", "sm_80")
 mma("m16n8k(4|8|16)", r"\.(?P<d>f64)\.(?P<a>f64)\.(?P<b>f64)\.(?P<c>f64)", "sm_90")
-mma("m16n8k(16|32)", r"\.(?P<d>f16|f32)\.(?P<a>e[45]m[23])\.(?P<b>e[45]m[23])\.(?P<c>f16|f32)", "sm_89")
+mma(
+    "m16n8k(16|32)",
+    r"\.(?P<d>f16|f32)\.(?P<a>e[45]m[23])\.(?P<b>e[45]m[23])\.(?P<c>f16|f32)",
+    "sm_89",
+)
 
 
 # ---- scalars
@@ -158,24 +166,35 @@ _REAL = r"(?P<type>f32|f64|f16|bf16|f16x2|bf16x2)"
 rule(r"mov\.(pred|[bus](16|32|64)|f32|f64)", "mov")
 rule(rf"(?P<op>add|sub|min|max)\.{_INT}", typed("arithmetic<{t}, emu::ptx::Op::{op}>"))
 rule(rf"mul\.lo\.{_INT}", typed("arithmetic<{t}, emu::ptx::Op::MUL>"))
-rule(rf"mul\.wide\.(?P<type>[us](16|32))", typed("mul_wide<{t}, {w}>"))
+rule(r"mul\.wide\.(?P<type>[us](16|32))", typed("mul_wide<{t}, {w}>"))
 rule(rf"mul\.hi\.{_INT}", typed("mul_hi<{t}, {w}>"))
 rule(rf"mad\.lo\.{_INT}", typed("mad<{t}>"))
 rule(rf"(?P<op>div|rem)\.{_INT}", typed("arithmetic<{t}, emu::ptx::Op::{op}>"))
-rule(rf"(?P<op>add|sub|mul|div|min|max)(\.(rn|approx|full))?(\.ftz)?(\.NaN)?\.{_REAL}",
-     typed("arithmetic<{t}, emu::ptx::Op::{op}>"))
+rule(
+    rf"(?P<op>add|sub|mul|div|min|max)(\.(rn|approx|full))?(\.ftz)?(\.NaN)?\.{_REAL}",
+    typed("arithmetic<{t}, emu::ptx::Op::{op}>"),
+)
 rule(rf"fma(\.rn)?(\.ftz)?\.{_REAL}", typed("fma_<{t}>"))
-rule(rf"(?P<op>and|or|xor)\.(?P<type>b(16|32|64))", typed("arithmetic<{t}, emu::ptx::Op::{op}>"))
+rule(r"(?P<op>and|or|xor)\.(?P<type>b(16|32|64))", typed("arithmetic<{t}, emu::ptx::Op::{op}>"))
 rule(rf"(?P<op>shl|shr)\.{_BITS}", typed("shift<{t}, emu::ptx::Op::{op}>"))
 rule(r"(?P<op>neg|abs)\.(?P<type>s(16|32|64))", typed("function<{t}, emu::ptx::Fn::{op}>"))
 rule(rf"(?P<op>neg|abs)(\.ftz)?\.{_REAL}", typed("function<{t}, emu::ptx::Fn::{op}>"))
-rule(r"(?P<op>not|brev|popc|clz)\.(?P<type>b(16|32|64))", typed("function<{t}, emu::ptx::Fn::{op}>"))
-rule(r"(?P<op>ex2|lg2|rcp|rsqrt|sqrt|sin|cos)(\.approx|\.rn)?(\.ftz)?\.(?P<type>f32|f64|f16|f16x2|bf16|bf16x2)",
-     typed("function<{t}, emu::ptx::Fn::{op}>"))
-rule(r"(?P<op>tanh)\.approx\.(?P<type>f32|f16|f16x2|bf16|bf16x2)", typed("function<{t}, emu::ptx::Fn::{op}>"),
-     "sm_75")
-rule(r"setp\.(?P<op>eq|ne|lt|le|gt|ge)(\.ftz)?\.(?P<type>[bus](16|32|64)|f32|f64)",
-     typed("setp<{t}, emu::ptx::Cmp::{op}>"))
+rule(
+    r"(?P<op>not|brev|popc|clz)\.(?P<type>b(16|32|64))", typed("function<{t}, emu::ptx::Fn::{op}>")
+)
+rule(
+    r"(?P<op>ex2|lg2|rcp|rsqrt|sqrt|sin|cos)(\.approx|\.rn)?(\.ftz)?\.(?P<type>f32|f64|f16|f16x2|bf16|bf16x2)",
+    typed("function<{t}, emu::ptx::Fn::{op}>"),
+)
+rule(
+    r"(?P<op>tanh)\.approx\.(?P<type>f32|f16|f16x2|bf16|bf16x2)",
+    typed("function<{t}, emu::ptx::Fn::{op}>"),
+    "sm_75",
+)
+rule(
+    r"setp\.(?P<op>eq|ne|lt|le|gt|ge)(\.ftz)?\.(?P<type>[bus](16|32|64)|f32|f64)",
+    typed("setp<{t}, emu::ptx::Cmp::{op}>"),
+)
 rule(r"selp\.([bus](16|32|64)|f32|f64)", "selp")
 rule(r"lop3\.b32", "lop3")
 rule(r"prmt\.b32", "prmt")
@@ -207,21 +226,27 @@ for _form in ("e4m3", "e5m2"):
     rule(rf"cvt\.rn\.f16x2\.{_form}x2", f"cvt_float8_to_half_pair<{_code}>", "sm_89")
 
 # ---- memory
-_CACHE = (
-    r"(\.(ca|cg|cs|lu|cv|wb|wt|nc|relaxed|weak|volatile|gpu|cta|sys))*(\.L1::\w+)?(\.L2::\w+)*"
-)
+_CACHE = r"(\.(ca|cg|cs|lu|cv|wb|wt|nc|relaxed|weak|volatile|gpu|cta|sys))*(\.L1::\w+)?(\.L2::\w+)*"
 _ELEMENT = r"(\.v[248])?\.(?P<type>[bus](8|16|32|64)|f32|f64)"
 for _space in ("global", "shared"):
     _is_shared = "true" if _space == "shared" else "false"
     _where = rf"\.{_space}(::cta)?"
-    rule(rf"ld(\.volatile|\.weak|\.relaxed\.\w+)?{_where}{_CACHE}{_ELEMENT}",
-         typed(f"ld<{{t}}, {_is_shared}>"))
-    rule(rf"st(\.volatile|\.weak|\.relaxed\.\w+)?{_where}{_CACHE}{_ELEMENT}",
-         typed(f"st<{{t}}, {_is_shared}>"))
-    rule(rf"ld\.acquire\.(cta|gpu|sys|cluster){_where}\.(?P<type>[bus](32|64))",
-         typed(f"ld_acquire<sizeof({{t}}) == 4 ? TYPE_U32 : TYPE_U64, {_is_shared}, {{t}}>"))
-    rule(rf"st\.release\.(cta|gpu|sys|cluster){_where}\.(?P<type>[bus](32|64))",
-         typed(f"st_release<sizeof({{t}}) == 4 ? TYPE_U32 : TYPE_U64, {_is_shared}, {{t}}>"))
+    rule(
+        rf"ld(\.volatile|\.weak|\.relaxed\.\w+)?{_where}{_CACHE}{_ELEMENT}",
+        typed(f"ld<{{t}}, {_is_shared}>"),
+    )
+    rule(
+        rf"st(\.volatile|\.weak|\.relaxed\.\w+)?{_where}{_CACHE}{_ELEMENT}",
+        typed(f"st<{{t}}, {_is_shared}>"),
+    )
+    rule(
+        rf"ld\.acquire\.(cta|gpu|sys|cluster){_where}\.(?P<type>[bus](32|64))",
+        typed(f"ld_acquire<sizeof({{t}}) == 4 ? TYPE_U32 : TYPE_U64, {_is_shared}, {{t}}>"),
+    )
+    rule(
+        rf"st\.release\.(cta|gpu|sys|cluster){_where}\.(?P<type>[bus](32|64))",
+        typed(f"st_release<sizeof({{t}}) == 4 ? TYPE_U32 : TYPE_U64, {_is_shared}, {{t}}>"),
+    )
 
 _ATOMIC_TYPES = {"b32": "U32", "b64": "U64"}
 
@@ -245,8 +270,10 @@ _ATOMIC_TYPE = r"(?P<type>[bus](32|64)|f32|f64|f16|bf16|f16x2|bf16x2)"
 for _space in ("global", "shared"):
     _is_shared = "true" if _space == "shared" else "false"
     for _name in ("red", "atom"):
-        rule(rf"{_name}{_ORDER}\.{_space}(::cta)?{_ORDER}\.{_ATOMIC_OPS}\.{_ATOMIC_TYPE}",
-             _atomic(_name, _is_shared))
+        rule(
+            rf"{_name}{_ORDER}\.{_space}(::cta)?{_ORDER}\.{_ATOMIC_OPS}\.{_ATOMIC_TYPE}",
+            _atomic(_name, _is_shared),
+        )
 
 # ---- order and other threads
 rule(r"bar(rier)?(\.cta)?\.sync(\.aligned)?", "bar_sync")
@@ -273,4 +300,6 @@ for _op, _code in (("add", "ADD"), ("and", "AND"), ("or", "OR"), ("xor", "XOR"))
     rule(rf"redux\.sync\.{_op}\.[bus]32", f"redux<VOTE_{_code}>", "sm_80")
 for _op in ("min", "max"):
     for _sign in ("s", "u"):
-        rule(rf"redux\.sync\.{_op}\.{_sign}32", f"redux<VOTE_{_op.upper()}_{_sign.upper()}>", "sm_80")
+        rule(
+            rf"redux\.sync\.{_op}\.{_sign}32", f"redux<VOTE_{_op.upper()}_{_sign.upper()}>", "sm_80"
+        )

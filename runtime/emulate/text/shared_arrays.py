@@ -75,7 +75,9 @@ def _name_at(declarator: list[Token]) -> int:
     return name
 
 
-def _declare(kind: str, name: str, dims: str, align: list[str], dynamic: bool, at_file: bool) -> str:
+def _declare(
+    kind: str, name: str, dims: str, align: list[str], dynamic: bool, at_file: bool
+) -> str:
     wanted = f"{align[0]}" if len(align) == 1 else ""
     if len(align) > 1:
         wanted = "emu::larger(" + ", ".join(align) + ")"
@@ -112,11 +114,14 @@ def place(tokens: list[Token], at: int, at_file: bool) -> Declaration:
         raise TextError(tokens[at].line, "a __shared__ declaration that is not understood")
     kind = " ".join(token.text for token in parts[0][:first]).replace(" : : ", "::")
     made = []
+    base = kind.rstrip(" *")
     for index, part in enumerate(parts):
         name_at = first if index == 0 else _name_at(part)
         dims = join(part[name_at + 1 :])
         if "=" in dims or "{" in dims:
             raise TextError(tokens[at].line, "a __shared__ variable cannot have an initializer")
+        if index:
+            kind = base + "".join(token.text for token in part[:name_at])
         made.append(_declare(kind, part[name_at].text, dims, align, dynamic, at_file))
     lines = "".join(token.text for token in tokens[start:end] if "\n" in token.text).count("\n")
     text = "; ".join(made)

@@ -117,7 +117,9 @@ class _Translator:
     def argument(self, text: str) -> str:
         """One operand as an argument of a model."""
         if text.startswith("{"):
-            return f"emu::ptx::pack({', '.join(self.value(part) for part in text[1:-1].split(','))})"
+            return (
+                f"emu::ptx::pack({', '.join(self.value(part) for part in text[1:-1].split(','))})"
+            )
         if text.startswith("["):
             return ", ".join(self.address(text[1:-1]))
         if "|" in text:
@@ -135,7 +137,9 @@ class _Translator:
                 arguments.append(self.argument(part))
                 continue
             base, sign, offset = part.partition("+")
-            arguments.append(f"{self.value(base)} + {self.value(offset)}" if sign else self.value(base))
+            arguments.append(
+                f"{self.value(base)} + {self.value(offset)}" if sign else self.value(base)
+            )
         return arguments
 
     def instruction(self, item: Instruction) -> str:

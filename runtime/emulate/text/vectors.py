@@ -52,7 +52,11 @@ def rewrite_vectors(tokens: list[Token]) -> list[Token]:
 def _named(statement: list[Token], first: int, last: int) -> list[Token]:
     line = statement[0].line
     attribute = code(statement[first : last + 1])
-    start = next(i for i, token in enumerate(attribute) if token.text.endswith("type") or "type_" in token.text)
+    start = next(
+        i
+        for i, token in enumerate(attribute)
+        if token.text.endswith("type") or "type_" in token.text
+    )
     count = join(attribute[start + 2 : matching(attribute, start + 1)])
     words = code(statement[:first] + statement[last + 1 :])
     if words[0].text == "typedef":
