@@ -8,9 +8,9 @@ from dataclasses import replace
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Buffer, Scope
 from tile2c.transpile.stage.calls import Call
-from tile2c.transpile.stage.evaluate import is_variable
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.language_values import dims
+from tile2c.transpile.stage.state import is_variable
 from tile2c.transpile.stage.values import NotReady, Value
 
 _SCOPES: dict[str, Scope] = {

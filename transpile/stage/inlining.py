@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Buffer
-from tile2c.transpile.stage.evaluate import MOST_CALLS, Frame, is_variable
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.host import Host
 from tile2c.transpile.stage.invoke import Argument
 from tile2c.transpile.stage.origins import Origin
 from tile2c.transpile.stage.residual import Residual
+from tile2c.transpile.stage.state import MOST_CALLS, Frame, is_variable
 from tile2c.transpile.stage.trace_values import Reference, RuntimeRegion
 from tile2c.transpile.stage.values import (
     Closure,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from tile2c.transpile.diagnostics import InputError, Span
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Buffer
-from tile2c.transpile.stage.evaluate import Frame
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.host import names_bound_once
 from tile2c.transpile.stage.language import Language
 from tile2c.transpile.stage.residual import Statement
+from tile2c.transpile.stage.state import Frame
 from tile2c.transpile.stage.trace_values import TensorType
 from tile2c.transpile.stage.values import (
     Closure,

@@ -18,7 +18,7 @@ from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Access, Buffer, Region
 from tile2c.transpile.stage.calls import Call
 from tile2c.transpile.stage.defines import Defines, Dynamic
-from tile2c.transpile.stage.host import Flow
+from tile2c.transpile.stage.definitions import Flow
 from tile2c.transpile.stage.invoke import Argument
 from tile2c.transpile.stage.trace import Tracer
 from tile2c.transpile.stage.trace_values import Context, Loop, Reference

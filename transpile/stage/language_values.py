@@ -10,11 +10,11 @@ from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage import host_arithmetic
 from tile2c.transpile.stage.buffers import Buffer, Region
 from tile2c.transpile.stage.calls import Call
-from tile2c.transpile.stage.evaluate import is_variable
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.invoke import Argument
 from tile2c.transpile.stage.linear import number
 from tile2c.transpile.stage.operands import region_expr
+from tile2c.transpile.stage.state import is_variable
 from tile2c.transpile.stage.trace_values import TensorType
 from tile2c.transpile.stage.values import BoundMethod, DType, LanguageName, Unknown, Value
 from tile2c.transpile.stage.vocabulary import MATH, OPERATORS, UNARY_OPERATORS, VALUES

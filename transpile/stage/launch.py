@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.calls import Call
+from tile2c.transpile.stage.definitions import Flow
 from tile2c.transpile.stage.expressions import Expr
-from tile2c.transpile.stage.host import Flow
 from tile2c.transpile.stage.origins import Origin
 from tile2c.transpile.stage.residual import Lead, Statement
 from tile2c.transpile.stage.trace_values import Context

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 
 from tile2c.transpile.diagnostics import InputError
 from tile2c.transpile.read import Source
-from tile2c.transpile.stage.evaluate import Evaluator, Frame
+from tile2c.transpile.stage.evaluate import Evaluator
 from tile2c.transpile.stage.host import Host
+from tile2c.transpile.stage.state import Frame
 from tile2c.transpile.stage.values import (
     Closure,
     Instance,

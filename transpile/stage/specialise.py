@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.read import Source
 from tile2c.transpile.stage.defines import Defines, Dynamic
-from tile2c.transpile.stage.evaluate import Frame
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.kernel import (
     Traced,
@@ -28,6 +27,7 @@ from tile2c.transpile.stage.program import (
     makes_kernels,
     run_module,
 )
+from tile2c.transpile.stage.state import Frame
 from tile2c.transpile.stage.survey import Found
 from tile2c.transpile.stage.values import (
     MISSING,

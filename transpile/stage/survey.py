@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.read import Source
-from tile2c.transpile.stage.evaluate import Frame
 from tile2c.transpile.stage.language import Language
 from tile2c.transpile.stage.program import importer, makes_kernels
+from tile2c.transpile.stage.state import Frame
 from tile2c.transpile.stage.values import (
     MISSING,
     Closure,

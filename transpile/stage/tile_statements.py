@@ -8,10 +8,10 @@ from tile2c.transpile.stage import copies
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Access, Buffer, Region
 from tile2c.transpile.stage.calls import Call
-from tile2c.transpile.stage.evaluate import is_variable
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.invoke import Argument
 from tile2c.transpile.stage.operands import access_of, is_address, region_expr
+from tile2c.transpile.stage.state import is_variable
 from tile2c.transpile.stage.values import DType, Value
 from tile2c.transpile.stage.vocabulary import HINTS, REDUCTIONS, STATEMENTS
 

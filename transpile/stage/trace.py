@@ -11,26 +11,24 @@ from typing import Any, Protocol
 import libcst as cst
 from tile2c.transpile.diagnostics import InputError, Span
 from tile2c.transpile.stage import expressions as ex
-from tile2c.transpile.stage.buffers import Access, Buffer
-from tile2c.transpile.stage.evaluate import _OPERATORS, is_variable
+from tile2c.transpile.stage.author_comments import AuthorComments
+from tile2c.transpile.stage.buffers import Buffer
+from tile2c.transpile.stage.definitions import Flow
 from tile2c.transpile.stage.expressions import Expr
-from tile2c.transpile.stage.host import Flow, Host
-from tile2c.transpile.stage.inlining import Inliner
+from tile2c.transpile.stage.host import Host
 from tile2c.transpile.stage.linear import number
 from tile2c.transpile.stage.origins import Origin
 from tile2c.transpile.stage.residual import MOST_STATEMENTS
-from tile2c.transpile.stage.trace_values import Context, Loop, Reference, RuntimeRegion
+from tile2c.transpile.stage.spelling import OPERATORS
+from tile2c.transpile.stage.state import is_variable
+from tile2c.transpile.stage.trace_values import Context, Loop, RuntimeRegion
 from tile2c.transpile.stage.values import (
-    Cell,
     Expired,
     HostFunction,
     Poison,
     Poisoned,
-    Scope,
     Value,
 )
-
-RESERVED = frozenset(("T", "tilelang", "range", "float"))
 
 
 class Declarations(Protocol):
@@ -40,38 +38,14 @@ class Declarations(Protocol):
 
 
 @dataclass(slots=True)
-class Tracer(Inliner):
+class Tracer(AuthorComments):
     """Adds device statements; the language's own calls are in `language`."""
 
-    owners: dict[str, tuple[Scope | None, str]] = field(default_factory=dict)
-    escaped: set[str] = field(default_factory=set)  # temporaries that containers hold
     hint: str | None = None  # the name that an assignment gives to an allocation
-    in_kernel: bool = False
     launches: int = 0
     outputs: list[Buffer] = field(default_factory=list)  # of T.empty
     returned: list[Value] | None = None
     eager: Declarations | None = None  # where an eager function's parameters are declared
-
-    # -- where statements come from --------------------------------------------------------------
-
-    def origin(self, node: ast.AST, end: ast.AST | None = None) -> Origin:
-        """The origin of a statement; a compound one ends with `end`, the last part of its head."""
-        source = self.frame.source
-        span = source.span(node)
-        if end is not None:
-            last = source.span(end)
-            line = source.lines[last.end_line - 1]
-            closing = last.end_col + (1 if line[last.end_col : last.end_col + 1] == ")" else 0)
-            span = Span(span.file, span.line, span.col, last.end_line, closing)
-            if source.cut(span).count("(") < source.cut(span).count(")"):
-                span = Span(span.file, span.line, span.col, last.end_line, last.end_col)
-        return Origin(span, source.cut(span), self.frame.calls)
-
-    @property
-    def here(self) -> Origin:
-        """The origin of the statement that is traced now."""
-        assert self.statement is not None
-        return self.origin(self.statement)
 
     # -- blocks ----------------------------------------------------------------------------------
 
@@ -143,50 +117,6 @@ class Tracer(Inliner):
                 cell = self.frame.scope.cells.get(part.id)
                 if cell is None or not is_variable(cell.value):
                     self.define(self.frame.scope, part.id, Poison())
-
-    def _comments_before(self, node: ast.stmt, after: int, first: bool) -> Iterator[str]:
-        column = node.col_offset
-        for line in range(after + 1, node.lineno):
-            comment = self.frame.source.comments.get(line)
-            if comment is not None and comment.own_line and (first or comment.col <= column):
-                yield comment.text
-
-    def _comments_after(self, node: ast.stmt, line: int) -> Iterator[str]:
-        source = self.frame.source
-        body = getattr(node, "body", None)  # a comment of its depth ends that block
-        inner = body[0].col_offset if isinstance(body, list) else 1000
-        while line < len(source.lines):
-            line += 1
-            comment = source.comments.get(line)
-            if comment is not None and comment.own_line and comment.col >= node.col_offset > 0:
-                if comment.col < inner:
-                    yield comment.text
-            elif source.lines[line - 1].strip():
-                return
-
-    def _take_inner_comments(self, node: ast.stmt) -> None:
-        """Comments inside a simple statement go above it, the one behind it stays behind."""
-        last = node.end_lineno or node.lineno
-        for line in range(node.lineno, last + 1):
-            comment = self.frame.source.comments.get(line)
-            if comment is None:
-                continue
-            if line == last and not comment.own_line:
-                self.residual.trailing = comment.text
-            else:
-                self.residual.comments.append(comment.text)
-
-    def header_comment(self, node: ast.stmt, body: list[ast.stmt]) -> str | None:
-        """The comment behind the head of a compound statement."""
-        for line in range(node.lineno, max(body[0].lineno, node.lineno + 1)):
-            comment = self.frame.source.comments.get(line)
-            if comment is not None and not comment.own_line:
-                return comment.text
-        return None
-
-    def head_end(self, node: ast.stmt, end: ast.AST | None, body: list[ast.stmt]) -> int:
-        """The last line of a compound statement's head."""
-        return (getattr(end, "end_lineno", None) or node.lineno) if end else body[0].lineno - 1
 
     # -- statements ------------------------------------------------------------------------------
 
@@ -267,7 +197,7 @@ class Tracer(Inliner):
         return None
 
     def _trace_AugAssign(self, node: ast.AugAssign) -> Flow:
-        op = _OPERATORS[type(node.op)]
+        op = OPERATORS[type(node.op)]
         if isinstance(node.target, ast.Subscript):
             owner = self.evaluate(node.target.value)
             if isinstance(owner, Buffer):
@@ -282,200 +212,6 @@ class Tracer(Inliner):
                 self.store(access, self.expression(new, None), node)
                 return None
         return Host._run_AugAssign(self, node)
-
-    # -- binding names ---------------------------------------------------------------------------
-
-    def assign(self, target: ast.expr, value: Value, node: ast.expr | None) -> None:
-        if self.frame.device:
-            self.bind_target(target, value, node)
-        else:
-            Host.assign(self, target, value, node)
-
-    def bind_target(self, target: ast.expr, value: Value, node: ast.expr | None) -> None:
-        """`target = value` in device code."""
-        match target:
-            case ast.Name():
-                self.bind_name(target, value, node)
-            case ast.Tuple() | ast.List():
-                self._bind_tuple(target, value, node)
-            case ast.Subscript():
-                owner = self.evaluate(target.value)
-                if isinstance(owner, Buffer):
-                    self._store_into(self.access(owner, target), value, node, target)
-                else:
-                    Host.assign(self, target, value, node)
-            case ast.Attribute():
-                Host.assign(self, target, value, node)
-            case _:
-                raise self.fail("T2C245", "this cannot be assigned to", target)
-
-    def bind_name(self, target: ast.Name, value: Value, node: ast.expr | None) -> None:
-        scope = self.frame.scope
-        cell = scope.find(target.id)
-        if cell is not None and isinstance(value, Expr | int | float | Buffer):
-            numeric = not isinstance(value, Buffer) or is_variable(value)
-            fresh = isinstance(value, Buffer) and value.span == self.span(node)
-            if isinstance(cell.value, Reference) and numeric:
-                self.store(cell.value.access, self.expression(value, node), target)
-                return
-            if is_variable(cell.value) and numeric and not fresh:
-                variable = cell.value.expr(self.span(target))
-                self.residual.assign(variable, self.expression(value, node), self.here)
-                return
-        if is_variable(value) and not (isinstance(node, ast.Call)):
-            value = value.expr(self.span(node))
-        if isinstance(value, Expr):
-            plain = value.kind in ("size", "constant", "literal", "language")
-            if plain or not (value.device or self.in_kernel):
-                self.define(scope, target.id, value)  # nothing to compute: another name for it
-            else:
-                self._bind_temporary(target, value)
-            return
-        self._warn_of_rebinding(target, cell, value)
-        self._mark_escaped(value)
-        spelling = None
-        if isinstance(value, int | float) and target.id not in self.frame.once and node is not None:
-            spelling = self._spell_by_name(node, value)
-        cell = self.define(
-            scope,
-            target.id,
-            value,
-            nameable=target.id in self.frame.once and not self.frame.calls,
-            spelling=spelling,
-        )
-        if isinstance(value, Buffer) and self.regions:
-            self.regions[-1].bound.append((scope, cell))
-
-    def _bind_temporary(self, target: ast.Name, value: Expr) -> None:
-        """A `const` of the kernel: its value now, whatever is stored later."""
-        name = self.claim(target.id, "temporary")
-        left = ex.name(name, self.span(target), value.dtype)
-        self.residual.assign(left, value, self.here)
-        self.bind_device(target.id, left)
-
-    def bind_device(self, name: str, value: Expr) -> None:
-        """Binds a name to what the kernel computed; it ends with the region around."""
-        cell = self.define(self.frame.scope, name, value)
-        if self.regions:
-            self.regions[-1].bound.append((self.frame.scope, cell))
-
-    def claim(self, name: str, kind: str) -> str:
-        """A name in the residual program for `name` of the present scope."""
-        scope = self.frame.scope
-        for candidate in self._candidates(name):
-            owner = self.owners.get(candidate)
-            if candidate in RESERVED or candidate in self.constants or candidate in self.size_names:
-                continue
-            rebinds = (
-                owner is not None
-                and owner[0] is scope
-                and "buffer" not in (kind, owner[1])
-                and candidate not in self.escaped
-            )
-            unowned = owner is None and (candidate not in self.taken or candidate == name)
-            if owner is None and self.frame.calls and candidate in self.taken:
-                unowned = False
-            if unowned or rebinds:
-                self.owners[candidate] = (scope, kind)
-                self.taken.add(candidate)
-                return candidate
-        raise self.fail("T2C113", f"too many things are called {name}", self.statement)
-
-    def _candidates(self, name: str) -> Iterator[str]:
-        yield name
-        if self.frame.calls and self.frame.function:
-            name = f"{self.frame.function.strip('_')}_{name}".replace("<lambda>", "f")
-            yield name
-        for number_ in range(2, 1000):
-            yield f"{name}_{number_}"
-
-    @property
-    def size_names(self) -> frozenset[str]:
-        return frozenset()
-
-    def _mark_escaped(self, value: Value) -> None:
-        if isinstance(value, list | tuple):
-            for item in value:
-                if isinstance(item, Expr):
-                    self.escaped |= ex.names_in(item)
-                else:
-                    self._mark_escaped(item)
-
-    def _warn_of_rebinding(self, target: ast.Name, cell: Cell | None, value: Value) -> None:
-        numbers = isinstance(value, int | float) and not isinstance(value, bool)
-        if cell is None or not numbers or not isinstance(cell.value, int | float):
-            return
-        loop = next((region for region in self.regions if region.kind in ("for", "while")), None)
-        if loop is not None and cell.name in self.frame.scope.cells and cell.value != value:
-            self.diagnostics.warning(
-                "T2C206",
-                f"{target.id} is a Python number: it becomes {value} once, when the kernel is "
-                "built, not in every round of the loop",
-                self.span(target),
-                help=f"{target.id} = T.alloc_var(T.int32, {cell.value}) before the loop",
-            )
-
-    def _bind_tuple(
-        self, target: ast.Tuple | ast.List, value: Value, node: ast.expr | None
-    ) -> None:
-        if isinstance(value, Poison):
-            Host._unpack(self, target, value, node)
-            return
-        items = list(self.iterate(value, node or target))
-        if len(items) == len(target.elts) and any(
-            isinstance(item, Expr) or is_variable(item) for item in items
-        ):
-            names = {element.id for element in target.elts if isinstance(element, ast.Name)}
-            touched = [
-                isinstance(item, Expr | Buffer) and self._reads_any(item, names) for item in items
-            ]
-            if sum(touched) > 0 and len(names) > 1 and any(touched[1:]):
-                value = tuple(self._snapshot(t, i) for t, i in zip(target.elts, items, strict=True))
-                node = None
-        Host._unpack(self, target, value, node)
-
-    def _reads_any(self, item: Expr | Buffer, names: set[str]) -> bool:
-        inside = ex.names_in(item) if isinstance(item, Expr) else {item.name}
-        bound = {self.frame.scope.find(name) for name in names}
-        residual: set[str] = set()
-        for cell in bound:
-            if cell is not None and isinstance(cell.value, Expr):
-                residual |= ex.names_in(cell.value)
-            elif cell is not None and isinstance(cell.value, Buffer):
-                residual.add(cell.value.name)
-        return bool(inside & residual)
-
-    def _snapshot(self, target: ast.expr, item: Value) -> Value:
-        """The value before any of the targets changes, under a name of its own."""
-        if not isinstance(item, Expr) and not is_variable(item):
-            return item
-        base = target.id if isinstance(target, ast.Name) else "value"
-        name = self.claim(f"new_{base}", "temporary")
-        left = ex.name(name, self.span(target))
-        self.residual.assign(left, self.expression(item, None), self.here)
-        return left
-
-    # -- stores ----------------------------------------------------------------------------------
-
-    def _store_into(
-        self, access: Access, value: Value, node: ast.expr | None, target: ast.expr
-    ) -> None:
-        if access.is_element:
-            self.store(access, self.expression(value, node), target)
-        else:
-            self.store_region(access, value, node, target)
-
-    def store(self, access: Access, value: Expr, node: ast.AST) -> None:
-        """`buffer[i, j] = value`."""
-        args = (access.buffer.expr(access.span), *(piece.lo for piece in access.pieces))
-        target = ex.compound("index", "", args, access.span)
-        self.residual.assign(target, value, self.here)
-
-    def store_region(
-        self, access: Access, value: Value, node: ast.expr | None, target: ast.expr
-    ) -> None:
-        """`buffer[a:b] = value`: a fill or a copy."""
-        raise NotImplementedError
 
     # -- control flow ----------------------------------------------------------------------------
 

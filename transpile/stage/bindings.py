@@ -1,0 +1,224 @@
+"""Names in device code: temporaries, variables, aliases, and where each of them ends."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tile2c.transpile.stage import expressions as ex
+from tile2c.transpile.stage.buffers import Access, Buffer
+from tile2c.transpile.stage.expressions import Expr
+from tile2c.transpile.stage.host import Host
+from tile2c.transpile.stage.inlining import Inliner
+from tile2c.transpile.stage.state import is_variable
+from tile2c.transpile.stage.trace_values import Reference
+from tile2c.transpile.stage.values import (
+    Cell,
+    Poison,
+    Scope,
+    Value,
+)
+
+RESERVED = frozenset(("T", "tilelang", "range", "float"))
+
+
+@dataclass(slots=True)
+class Bindings(Inliner):
+    """Adds the binding of names to the evaluator."""
+
+    owners: dict[str, tuple[Scope | None, str]] = field(default_factory=dict)
+    escaped: set[str] = field(default_factory=set)  # temporaries that containers hold
+    in_kernel: bool = False
+
+    def assign(self, target: ast.expr, value: Value, node: ast.expr | None) -> None:
+        if self.frame.device:
+            self.bind_target(target, value, node)
+        else:
+            Host.assign(self, target, value, node)
+
+    def bind_target(self, target: ast.expr, value: Value, node: ast.expr | None) -> None:
+        """`target = value` in device code."""
+        match target:
+            case ast.Name():
+                self.bind_name(target, value, node)
+            case ast.Tuple() | ast.List():
+                self._bind_tuple(target, value, node)
+            case ast.Subscript():
+                owner = self.evaluate(target.value)
+                if isinstance(owner, Buffer):
+                    self._store_into(self.access(owner, target), value, node, target)
+                else:
+                    Host.assign(self, target, value, node)
+            case ast.Attribute():
+                Host.assign(self, target, value, node)
+            case _:
+                raise self.fail("T2C245", "this cannot be assigned to", target)
+
+    def bind_name(self, target: ast.Name, value: Value, node: ast.expr | None) -> None:
+        scope = self.frame.scope
+        cell = scope.find(target.id)
+        if cell is not None and isinstance(value, Expr | int | float | Buffer):
+            numeric = not isinstance(value, Buffer) or is_variable(value)
+            fresh = isinstance(value, Buffer) and value.span == self.span(node)
+            if isinstance(cell.value, Reference) and numeric:
+                self.store(cell.value.access, self.expression(value, node), target)
+                return
+            if is_variable(cell.value) and numeric and not fresh:
+                variable = cell.value.expr(self.span(target))
+                self.residual.assign(variable, self.expression(value, node), self.here)
+                return
+        if is_variable(value) and not (isinstance(node, ast.Call)):
+            value = value.expr(self.span(node))
+        if isinstance(value, Expr):
+            plain = value.kind in ("size", "constant", "literal", "language")
+            if plain or not (value.device or self.in_kernel):
+                self.define(scope, target.id, value)  # nothing to compute: another name for it
+            else:
+                self._bind_temporary(target, value)
+            return
+        self._warn_of_rebinding(target, cell, value)
+        self._mark_escaped(value)
+        spelling = None
+        if isinstance(value, int | float) and target.id not in self.frame.once and node is not None:
+            spelling = self._spell_by_name(node, value)
+        cell = self.define(
+            scope,
+            target.id,
+            value,
+            nameable=target.id in self.frame.once and not self.frame.calls,
+            spelling=spelling,
+        )
+        if isinstance(value, Buffer) and self.regions:
+            self.regions[-1].bound.append((scope, cell))
+
+    def _bind_temporary(self, target: ast.Name, value: Expr) -> None:
+        """A `const` of the kernel: its value now, whatever is stored later."""
+        name = self.claim(target.id, "temporary")
+        left = ex.name(name, self.span(target), value.dtype)
+        self.residual.assign(left, value, self.here)
+        self.bind_device(target.id, left)
+
+    def bind_device(self, name: str, value: Expr) -> None:
+        """Binds a name to what the kernel computed; it ends with the region around."""
+        cell = self.define(self.frame.scope, name, value)
+        if self.regions:
+            self.regions[-1].bound.append((self.frame.scope, cell))
+
+    def claim(self, name: str, kind: str) -> str:
+        """A name in the residual program for `name` of the present scope."""
+        scope = self.frame.scope
+        for candidate in self._candidates(name):
+            owner = self.owners.get(candidate)
+            if candidate in RESERVED or candidate in self.constants or candidate in self.size_names:
+                continue
+            rebinds = (
+                owner is not None
+                and owner[0] is scope
+                and "buffer" not in (kind, owner[1])
+                and candidate not in self.escaped
+            )
+            unowned = owner is None and (candidate not in self.taken or candidate == name)
+            if owner is None and self.frame.calls and candidate in self.taken:
+                unowned = False
+            if unowned or rebinds:
+                self.owners[candidate] = (scope, kind)
+                self.taken.add(candidate)
+                return candidate
+        raise self.fail("T2C113", f"too many things are called {name}", self.statement)
+
+    def _candidates(self, name: str) -> Iterator[str]:
+        yield name
+        if self.frame.calls and self.frame.function:
+            name = f"{self.frame.function.strip('_')}_{name}".replace("<lambda>", "f")
+            yield name
+        for number_ in range(2, 1000):
+            yield f"{name}_{number_}"
+
+    @property
+    def size_names(self) -> frozenset[str]:
+        return frozenset()
+
+    def _mark_escaped(self, value: Value) -> None:
+        if isinstance(value, list | tuple):
+            for item in value:
+                if isinstance(item, Expr):
+                    self.escaped |= ex.names_in(item)
+                else:
+                    self._mark_escaped(item)
+
+    def _warn_of_rebinding(self, target: ast.Name, cell: Cell | None, value: Value) -> None:
+        numbers = isinstance(value, int | float) and not isinstance(value, bool)
+        if cell is None or not numbers or not isinstance(cell.value, int | float):
+            return
+        loop = next((region for region in self.regions if region.kind in ("for", "while")), None)
+        if loop is not None and cell.name in self.frame.scope.cells and cell.value != value:
+            self.diagnostics.warning(
+                "T2C206",
+                f"{target.id} is a Python number: it becomes {value} once, when the kernel is "
+                "built, not in every round of the loop",
+                self.span(target),
+                help=f"{target.id} = T.alloc_var(T.int32, {cell.value}) before the loop",
+            )
+
+    def _bind_tuple(
+        self, target: ast.Tuple | ast.List, value: Value, node: ast.expr | None
+    ) -> None:
+        if isinstance(value, Poison):
+            Host._unpack(self, target, value, node)
+            return
+        items = list(self.iterate(value, node or target))
+        if len(items) == len(target.elts) and any(
+            isinstance(item, Expr) or is_variable(item) for item in items
+        ):
+            names = {element.id for element in target.elts if isinstance(element, ast.Name)}
+            touched = [
+                isinstance(item, Expr | Buffer) and self._reads_any(item, names) for item in items
+            ]
+            if sum(touched) > 0 and len(names) > 1 and any(touched[1:]):
+                value = tuple(self._snapshot(t, i) for t, i in zip(target.elts, items, strict=True))
+                node = None
+        Host._unpack(self, target, value, node)
+
+    def _reads_any(self, item: Expr | Buffer, names: set[str]) -> bool:
+        inside = ex.names_in(item) if isinstance(item, Expr) else {item.name}
+        bound = {self.frame.scope.find(name) for name in names}
+        residual: set[str] = set()
+        for cell in bound:
+            if cell is not None and isinstance(cell.value, Expr):
+                residual |= ex.names_in(cell.value)
+            elif cell is not None and isinstance(cell.value, Buffer):
+                residual.add(cell.value.name)
+        return bool(inside & residual)
+
+    def _snapshot(self, target: ast.expr, item: Value) -> Value:
+        """The value before any of the targets changes, under a name of its own."""
+        if not isinstance(item, Expr) and not is_variable(item):
+            return item
+        base = target.id if isinstance(target, ast.Name) else "value"
+        name = self.claim(f"new_{base}", "temporary")
+        left = ex.name(name, self.span(target))
+        self.residual.assign(left, self.expression(item, None), self.here)
+        return left
+
+    # -- stores ----------------------------------------------------------------------------------
+
+    def _store_into(
+        self, access: Access, value: Value, node: ast.expr | None, target: ast.expr
+    ) -> None:
+        if access.is_element:
+            self.store(access, self.expression(value, node), target)
+        else:
+            self.store_region(access, value, node, target)
+
+    def store(self, access: Access, value: Expr, node: ast.AST) -> None:
+        """`buffer[i, j] = value`."""
+        args = (access.buffer.expr(access.span), *(piece.lo for piece in access.pieces))
+        target = ex.compound("index", "", args, access.span)
+        self.residual.assign(target, value, self.here)
+
+    def store_region(
+        self, access: Access, value: Value, node: ast.expr | None, target: ast.expr
+    ) -> None:
+        """`buffer[a:b] = value`: a fill or a copy."""
+        raise NotImplementedError
