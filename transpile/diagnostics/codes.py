@@ -25,7 +25,7 @@ CODES: dict[str, str] = {
     "T2C117": "a kernel is skipped because a parameter or size has to be known",
     "T2C118": "there is no kernel in the file",
     "T2C119": "an assertion fails, or an exception is raised, when the kernel is built",
-    "T2C123": "an assertion on run-time sizes is not checked",
+    "T2C123": "an assertion is not checked",
     # 2xx: the tile language: names, types, indices, expressions
     "T2C202": "a name that the tile language does not have",
     "T2C206": "a Python number changes in a loop of the kernel, where it cannot",

@@ -11,6 +11,7 @@ from tile2c.transpile.stage.buffers import Access, Buffer
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.host import Host
 from tile2c.transpile.stage.inlining import Inliner
+from tile2c.transpile.stage.spelling import RESERVED
 from tile2c.transpile.stage.state import is_variable
 from tile2c.transpile.stage.trace_values import Reference
 from tile2c.transpile.stage.values import (
@@ -19,8 +20,6 @@ from tile2c.transpile.stage.values import (
     Scope,
     Value,
 )
-
-RESERVED = frozenset(("T", "tilelang", "range", "float"))
 
 
 @dataclass(slots=True)

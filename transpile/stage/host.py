@@ -195,7 +195,12 @@ class Host(Definitions):
     def _run_Assert(self, node: ast.Assert) -> Flow:
         test = self.evaluate(node.test)
         if isinstance(test, Expr) and not test.device:
-            self.unchecked(node, test)
+            sizes = " and ".join(sorted(test.sizes))
+            verb = "is" if len(test.sizes) == 1 else "are"
+            self.unchecked(node, ex.text(test), f"{sizes} {verb} known only at run time", test)
+            return None
+        if isinstance(test, Unknown):
+            self.unchecked(node, self._quoted(node.test), test.reason, None)
             return None
         if self.truth(test, node.test, "this assertion") is False and self.exact:
             message = self.evaluate(node.msg) if node.msg else None
@@ -203,15 +208,14 @@ class Host(Definitions):
             raise self.fail("T2C119", f"this assertion fails{said}", node.test)
         return None
 
-    def unchecked(self, node: ast.Assert, test: Expr) -> None:
-        """An assertion on run-time sizes, which nothing checks when the kernel is built."""
+    def unchecked(self, node: ast.Assert, quoted: str, why: str, test: Expr | None) -> None:
+        """An assertion that cannot be decided when the kernel is built."""
         if self.exact:
             self.diagnostics.warning(
                 "T2C123",
-                f"{ex.text(test)} is not checked: {' and '.join(sorted(test.sizes))} "
-                f"{'is' if len(test.sizes) == 1 else 'are'} known only at run time",
+                f"{quoted} is not checked: {why}",
                 self.span(node.test),
-                help=f"-D {min(test.sizes)}=VALUE checks it now",
+                help=f"-D {min(test.sizes)}=VALUE checks it now" if test is not None else None,
             )
 
     def _run_Raise(self, node: ast.Raise) -> Flow:

@@ -20,6 +20,7 @@ from tile2c.transpile.stage.calls import Call
 from tile2c.transpile.stage.defines import Defines, Dynamic
 from tile2c.transpile.stage.definitions import Flow
 from tile2c.transpile.stage.invoke import Argument
+from tile2c.transpile.stage.spelling import RESERVED
 from tile2c.transpile.stage.trace import Tracer
 from tile2c.transpile.stage.trace_values import Context, Loop, Reference
 from tile2c.transpile.stage.values import (
@@ -63,6 +64,8 @@ class Language(Tracer):
         fixed = self.defines.find(name, self.kernel_names)
         if fixed is not None and not isinstance(fixed, Dynamic):
             return fixed
+        if name in RESERVED:
+            name += "_size"
         self.declared_sizes.setdefault(name, dtype)
         if dynamic:
             self.dynamic_sizes.add(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass
 
 from tile2c.transpile.diagnostics import Span
@@ -44,6 +45,10 @@ OPERATORS: dict[type[ast.AST], str] = {
     ast.And: "and",
     ast.Or: "or",
 }
+
+
+# What a normal form needs under its own name.
+RESERVED = frozenset(("T", "tilelang", "range", "float"))
 
 
 @dataclass(slots=True)
@@ -126,15 +131,21 @@ class Spelling(State):
         values = self.evaluate(left), self.evaluate(right)
         if not all(isinstance(value, int | float) for value in values):
             return None
-        if not any(self._spell_by_name(*pair) for pair in zip((left, right), values, strict=True)):
+        named = self._spell_by_name(left, values[0]), self._spell_by_name(right, values[1])
+        if named == (None, None):
             return None
-        args = (self._spell(left, values[0]), self._spell(right, values[1]))
+        args = (
+            named[0] or ex.literal(values[0], self.span(left)),
+            named[1] or ex.literal(values[1], self.span(right)),
+        )
         span = self.span(node)
         return ex.call(op, args, span) if op == "ceildiv" else ex.binary(op, *args, span)
 
     def _constant(self, cell: Cell, value: Value, span: Span | None) -> Expr | None:
         """The number by its cell's name, which from now on the normal form defines."""
         if not cell.nameable or cell.name in self.taken or not isinstance(value, int | float):
+            return None
+        if cell.name in RESERVED or (isinstance(value, float) and not math.isfinite(value)):
             return None
         known = self.constants.setdefault(cell.name, cell)
         if type(known.value) is not type(value) or known.value != value:
