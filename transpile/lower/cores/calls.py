@@ -103,6 +103,7 @@ class Calls:
             function=function,
             dst=_ref(place(dst)),
             arguments=(*(place(value) for value in operands), *extra, count),
+            covers=dst.whole,
         )
         if row is None:
             self.emit(call)
@@ -117,6 +118,7 @@ class Calls:
             step=const(1),
             body=body,
             independent=True,
+            own=True,
         )
 
     # ---- broadcasts
@@ -204,6 +206,7 @@ class Calls:
                     self.shape.rows,
                     strides(),
                 ),
+                covers=dst.whole,
             )
 
         full = columns // lanes
@@ -219,6 +222,7 @@ class Calls:
                     step=const(lanes),
                     body=(call(column, lanes),),
                     independent=True,
+                    own=True,
                 )
             )
         if columns % lanes:
@@ -253,6 +257,7 @@ class Calls:
                     Strides(values=(*inner, *outer)),
                 ),
                 goes_on=at > 0,
+                covers=dst.whole,
             )
             for at, mask, repeats in stretches(columns, lanes, self.tiles.target.max_repeats)
         )

@@ -94,7 +94,8 @@ class Context:
 
     def edge(self, clip: Clip, *names: str) -> Expr:
         """How many elements of a clip lie inside its tensor, as a local."""
-        needed = {var.name for var in walk.variables(clip.start)}
+        parts = (clip.start, clip.extent, clip.bound)
+        needed = {var.name for part in parts for var in walk.variables(part)}
         known = set().union(*(scope.variables for scope in self.scopes))
         scope = next(scope for scope in self.scopes if (needed & known) <= scope.variables)
         if not _constant(clip):
@@ -152,7 +153,7 @@ class Context:
 
 def _constant(clip: Clip) -> bool:
     """Whether its start has one value in the scope of its loop variables: nothing bound later."""
-    parts = [part for expr in (clip.start, clip.extent) for part in walk.parts(expr)]
+    parts = [part for expr in (clip.start, clip.extent, clip.bound) for part in walk.parts(expr)]
     bound = any(isinstance(part, Var) and part.kind == "temporary" for part in parts)
     return not bound and not any(isinstance(part, Load) for part in parts)
 

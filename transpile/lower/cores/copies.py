@@ -5,19 +5,23 @@ reads   `forms.Copy`, `forms.Fill`        writes  `CopyIn`, `CopyOut`, vector ca
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
-from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32
-from tile2c.transpile.ir.expr import Compare, Const, Expr, Logical, Unary, Var, const
+from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32, INT64
+from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Logical, Unary, Var, const
 from tile2c.transpile.ir.forms import Region
 from tile2c.transpile.lower.cores.calls import Calls, Shape, mode
+from tile2c.transpile.lower.cores.columns import copy_column
 from tile2c.transpile.lower.cores.context import Context, size_of, width_of
-from tile2c.transpile.lower.cores.extents import clip_of, long_dims
-from tile2c.transpile.lower.cores.layouts import Layout, plus, times
+from tile2c.transpile.lower.cores.extents import Clip, clip_of, long_dims, positive
+from tile2c.transpile.lower.cores.layouts import Layout, long_offset, plus, times
 from tile2c.transpile.lower.cores.plan import (
     Branch,
     CopyIn,
     CopyOut,
+    Local,
     Loop,
     Order,
     Step,
@@ -59,6 +63,8 @@ def _between(
     inner, outer = long_dims(tile), long_dims(tensor)
     if outer and outer[-1] != len(tensor.buffer.shape) - 1 and tensor.buffer.strides is None:
         if not _unit_tail(tensor, outer[-1]):
+            if len(outer) == 1 and copy_column(stmt, tile, tensor, layout, arrives, context):
+                return
             raise failure(
                 "T2C545",
                 f"the elements of this tile lie apart in {tensor.buffer.name}: "
@@ -107,10 +113,16 @@ def _copy_rows(
     for mine, other in pairs:
         clip = clip_of(*_dim(tensor, other), context.facts)
         extent = tensor.ranges[other].extent
+        key = ("tile", tile.buffer.name, mine)
+        if not positive(extent, context.facts):
+            guards.append(Compare(dtype=BOOL, op=">", a=extent, b=const(0)))
+        if isinstance(extent, Binary) and extent.op == "min":  # cut by a condition of the author's
+            cut_here = Clip(const(0), extent.a, extent.b)
+            extent = context.edge(cut_here, *context.edge_names(key))
         if clip is None:
             counts.append(context.scalars.lower(extent, context.facts, context.emit))
             continue
-        key = ("tile", tile.buffer.name, mine)
+        clip = replace(clip, extent=extent)
         counts.append(context.edge(clip, *context.edge_names(key)))
         cut.append(
             (counts[-1], tile.buffer.shape[mine], context.edges.root(key) in context.edges.loose)
@@ -132,6 +144,10 @@ def _copy_rows(
     tile_pitch: Expr = const(layout.weight(pairs[0][0]) if len(pairs) == 2 else layout.pitch)
     if len(layout.kept) == 2:
         tile_pitch = width_of(layout)
+    if not loops and long_offset(offset):  # too long to stand in a call
+        name = context.names.local(f"{tile.buffer.name}_at")
+        context.emit(Local(name=name, dtype=INT64, value=offset))
+        offset = Var(dtype=INT64, name=name, kind="temporary")
     common = {
         "tensor": context.scalars.handles[tensor.buffer.name],
         "offset": offset,
@@ -335,7 +351,8 @@ def whole_shape(region: Region, layout: Layout, context: Context) -> tuple[Shape
         column_var=column,
     )
     step = layout.weight(dims[-2]) if len(dims) > 1 else 0
-    return shape, Value(kind=kind, dtype=layout.buffer.dtype, ref=ref, pitch=step)
+    whole = whole and ref.offset is None
+    return shape, Value(kind=kind, dtype=layout.buffer.dtype, ref=ref, pitch=step, whole=whole)
 
 
 def _inside(stmt: forms.Copy, context: Context) -> None:

@@ -231,17 +231,26 @@ class Vectors:
         self._aligned(layout, ref, span)
         dtype = layout.buffer.dtype
         last = layout.kept[-1] if layout.kept else -1
+        whole = all(
+            found.get(dim) is not None and self._extent(found[dim]) == extent
+            for dim, extent in zip(layout.kept, layout.extents, strict=True)
+        )
         match [found.get(dim) for dim in layout.kept if dim in found]:
             case []:
-                return Value(kind="one", dtype=dtype, ref=ref)
+                return Value(kind="one", dtype=dtype, ref=ref, whole=whole)
             case [only] if last in found:
                 kind: Kind = "row" if only == self.column_var else "column"
-                return Value(kind=kind, dtype=dtype, ref=ref)
+                return Value(kind=kind, dtype=dtype, ref=ref, whole=whole)
             case [first, second] if (first, second) == (self.row_var, self.column_var):
                 outer = next(dim for dim in layout.kept if found.get(dim) == self.row_var)
                 if last in found:
-                    return Value(kind="tile", dtype=dtype, ref=ref, pitch=layout.weight(outer))
+                    pitch = layout.weight(outer)
+                return Value(kind="tile", dtype=dtype, ref=ref, pitch=pitch, whole=whole)
         raise self._strided(name, span)
+
+    def _extent(self, var: Var) -> int:
+        shape = self.calls.shape
+        return shape.most_columns if var == self.column_var else shape.most_rows
 
     def _aligned(self, layout: Layout, ref: TileRef, span: Span | None) -> None:
         lanes = self.tiles.lanes(layout.buffer.dtype)

@@ -60,8 +60,24 @@ class Edges:
 
 def clip_of(start: Expr, extent: Expr, bound: Expr, facts: Facts) -> Clip | None:
     """The clip of one dimension of a region of a global tensor, None where it always fits."""
-    room = Binary(dtype=bound.dtype, op="-", a=bound, b=plus(start, extent))
-    return None if facts.non_negative(room) else Clip(start, extent, bound)
+    sides = (extent.a, extent.b) if is_min(extent) else (extent,)  # type: ignore[attr-defined]
+    for side in sides:
+        room = Binary(dtype=bound.dtype, op="-", a=bound, b=plus(start, side))
+        if facts.non_negative(room):
+            return None
+    return Clip(start, extent, bound)
+
+
+def is_min(expr: Expr) -> bool:
+    """Whether an extent is itself cut: min(extent, room)."""
+    return isinstance(expr, Binary) and expr.op == "min"
+
+
+def positive(expr: Expr, facts: Facts) -> bool:
+    """Whether an extent is at least 1."""
+    if isinstance(expr, Binary) and expr.op == "min":
+        return positive(expr.a, facts) and positive(expr.b, facts)
+    return facts.at_least(expr, 1)
 
 
 def find_edges(

@@ -5,7 +5,7 @@ Dimensions of extent 1 are left out, so a (block_M, 1) tile is one row of block_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Binary, Buffer, Const, Expr, const
@@ -89,6 +89,19 @@ def constant_of(expr: Expr) -> int | None:
     if expr.op in ("//", "truncdiv", "ceildiv") and b > 0 and a >= 0:
         return -(-a // b) if expr.op == "ceildiv" else a // b
     return {"+": a + b, "-": a - b, "*": a * b}.get(expr.op)
+
+
+def long_offset(expr: Expr) -> bool:
+    """Whether an offset is too long to stand in a call."""
+
+    def count(part: object) -> int:
+        if isinstance(part, tuple):
+            return sum(count(inner) for inner in part)
+        if not isinstance(part, Expr):
+            return 0
+        return 1 + sum(count(getattr(part, item.name)) for item in fields(part))
+
+    return count(expr) > 12
 
 
 def plus(a: Expr, b: Expr) -> Expr:

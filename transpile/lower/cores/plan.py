@@ -82,6 +82,7 @@ class VectorCall(Step):
     arguments: tuple[Argument, ...]
     prefills: str = ""  # the tile whose copy from global memory this prepares
     goes_on: bool = False  # continues the call before it on other elements
+    covers: bool = False  # with the loop around it, writes every element that is ever read
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -178,7 +179,8 @@ class Assign(Step):
 class Loop(Step):
     """`for (var = start; var < stop; var += step)`; counts down when `step` is negative.
 
-    Rounds of an `independent` loop touch different elements.
+    Rounds of an `independent` loop touch different elements; an `own` loop is not the author's and
+    goes over a whole tile.
     """
 
     var: Var
@@ -187,6 +189,7 @@ class Loop(Step):
     step: Expr
     body: tuple[Step, ...]
     independent: bool = False
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

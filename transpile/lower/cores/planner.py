@@ -40,6 +40,7 @@ from tile2c.transpile.lower.cores.scoped_names import scoped_names
 from tile2c.transpile.lower.cores.split_tiles import Cut, cuts, split
 from tile2c.transpile.lower.cores.stage_globals import stage_globals
 from tile2c.transpile.lower.cores.statements import lower_statements
+from tile2c.transpile.lower.cores.strip_loops import strip_loops
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.cores.verify import verify
 from tile2c.transpile.lower.cores.versions import split_versions
@@ -50,7 +51,8 @@ from tile2c.transpile.targets.cores import CoresTarget
 def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
     """The plan of a function with one launch. Raises InputError for what has no whole-tile form."""
     taken = _taken(function, target)
-    staged = stage_globals(function.launches[0], target, taken)
+    whole_tiles = strip_loops(function.launches[0], taken)
+    staged = stage_globals(whole_tiles, target, taken)
     launch = split_versions(staged, taken)
     whole = _Attempt(function, launch, target, Names(set(taken)))
     if whole.fit is not None and (whole.fit.depth == "2" or not whole.repeats):

@@ -69,7 +69,7 @@ def accesses(step: Step, tile: str) -> tuple[Access, ...]:
             if step.prefills == tile:
                 found.append("prefill")
             else:
-                found.append("write" if reads or step.dst.offset is not None else "fill")
+                found.append("fill" if step.covers and not reads else "write")
     elif isinstance(step, ReadElement) and step.src.tile == tile:
         found.append("read")
     elif isinstance(step, WriteElement) and step.dst.tile == tile:
@@ -190,7 +190,7 @@ def _fills(step: Step, tile: str) -> bool:
     if isinstance(step, VectorCall):
         return True
     if isinstance(step, Loop):  # over the rows of the tile, in one call each
-        return all(isinstance(inner, VectorCall) for inner in step.body)
+        return step.own and all(isinstance(inner, VectorCall) for inner in step.body)
     if isinstance(step, Branch):
         return bool(step.orelse) and all(
             any(accesses(inner, tile)[:1] == ("fill",) for inner in side)

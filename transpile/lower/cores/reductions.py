@@ -32,7 +32,7 @@ def lower_reduce(stmt: forms.Reduce, context: Context) -> None:
     dims = [dim for dim, part in enumerate(stmt.src.ranges) if not part.point]
     over = dims[stmt.dim]
     kept = [dim for dim in source.kept if dim in dims]
-    reduction = _Reduction(stmt, context, calls, _WORDS[stmt.op])
+    reduction = _Reduction(stmt, context, calls, _WORDS[stmt.op], dst)
     if over not in kept:  # a dimension of extent 1: nothing to combine
         reduction.single(dst, src)
     elif over == kept[-1]:
@@ -49,8 +49,11 @@ def lower_reduce(stmt: forms.Reduce, context: Context) -> None:
 
 
 class _Reduction:
-    def __init__(self, stmt: forms.Reduce, context: Context, calls: Calls, word: str) -> None:
+    def __init__(
+        self, stmt: forms.Reduce, context: Context, calls: Calls, word: str, dst: Value
+    ) -> None:
         self.stmt = stmt
+        self.dst = dst
         self.context = context
         self.calls = calls
         self.word = word  # Sum, Max, Min
@@ -95,7 +98,12 @@ class _Reduction:
         elif result.ref != dst.ref:
             one = Const(dtype=dst.dtype, value=1)
             self.context.emit(
-                VectorCall(function="Muls", dst=dst.at, arguments=(result.at, one, count))
+                VectorCall(
+                    function="Muls",
+                    dst=dst.at,
+                    arguments=(result.at, one, count),
+                    covers=self.covers(dst.at),
+                )
             )
 
     def _wide_into(self, dst: Value, result: Value, count: Expr) -> None:
@@ -113,7 +121,14 @@ class _Reduction:
 
     def _cast(self, dst: TileRef, src: TileRef, how: str, count: Expr) -> None:
         word = Word(text=f"RoundMode::{how}")
-        self.context.emit(VectorCall(function="Cast", dst=dst, arguments=(src, word, count)))
+        call = VectorCall(
+            function="Cast", dst=dst, arguments=(src, word, count), covers=self.covers(dst)
+        )
+        self.context.emit(call)
+
+    def covers(self, ref: TileRef) -> bool:
+        """Whether a call into `ref` writes all of the destination."""
+        return self.dst.whole and ref.tile == self.dst.at.tile
 
     def _most(self, dst: Value) -> int:
         return self.context.layouts[dst.at.tile].size
@@ -173,6 +188,7 @@ class _Reduction:
             VectorCall(
                 function=f"WholeReduce{self.word}",
                 dst=dst,
+                covers=self.covers(dst),
                 arguments=(
                     src, const(mask), self.calls.shape.rows, const(1), const(1), const(pitch),
                     *order,
@@ -226,6 +242,7 @@ class _Reduction:
         call = VectorCall(
             function=f"Reduce{self.word}",
             dst=self_dst,
+            covers=self.covers(dst),
             arguments=(at, work, shape.columns),
         )
         if one:
@@ -239,6 +256,7 @@ class _Reduction:
                     step=const(1),
                     body=(call,),
                     independent=self.word == "Sum",  # the others use the scratch tile
+                    own=True,
                 )
             )
 
@@ -262,7 +280,12 @@ class _Reduction:
         if first:
             one = Const(dtype=dtype, value=1)
             self.context.emit(
-                VectorCall(function="Muls", dst=result, arguments=(src.at, one, const(width)))
+                VectorCall(
+                    function="Muls",
+                    dst=result,
+                    arguments=(src.at, one, const(width)),
+                    covers=self.covers(result),
+                )
             )
         row = Var(dtype=INT32, name="row", kind="loop")
         call = VectorCall(

@@ -60,10 +60,10 @@ class _Staging:
 
     def tile(self, name: str, shape: tuple[Expr, ...], dtype: DType) -> Buffer:
         """A new tile under a free name."""
-        if name in self.taken:
+        if name in self.taken and not name.endswith("_tile"):
             name += "_out"
         while name in self.taken:
-            name += "_tile"
+            name += "_too"
         self.taken.add(name)
         tile = Buffer(name=name, scope="fragment", shape=shape, dtype=dtype)
         self.buffers.append(tile)
@@ -233,6 +233,9 @@ class _ParallelStaging:
         name = f"{stmt.buffer.name}_tile"
         if name in self.staging.taken:  # the loop reads this tensor too
             name = f"{stmt.buffer.name}_result"
+        points = [str(part.value) for part in stmt.index if isinstance(part, Const)]
+        if name in self.staging.taken and points:
+            name = "_".join((stmt.buffer.name, "at", *points))
         region, tile, index = self.region(stmt.buffer, stmt.index, name, stmt)
         region = self._guarded(region, stmt, guards)
         self.stores.append(forms.Copy(src=_region_like(tile, region), dst=region, span=stmt.span))
@@ -316,13 +319,15 @@ class _ParallelStaging:
         if guard.op not in ("<", "<="):
             return None
         stop: Expr = guard.b if guard.op == "<" else _plus(guard.b, const(1))
+        bounded = [var for var in walk.variables(guard.a) if var.name in self.extents]
+        if len(bounded) != 1 or dict(linear(guard.a).terms).get(bounded[0]) != 1:
+            return None
         for number, (part, index) in enumerate(zip(region.ranges, stmt.index, strict=True)):
-            if not _same(guard.a, index):
+            if bounded[0] not in walk.variables(index):
                 continue
-            if _same(stop, stmt.buffer.shape[number]):
+            if _same(guard.a, index) and _same(stop, stmt.buffer.shape[number]):
                 return region
-            room = _minus(stop, part.start)
-            room = Binary(dtype=room.dtype, op="max", a=const(0), b=room)
+            room = _minus(stop, without(guard.a, bounded[0]))
             extent = Binary(dtype=room.dtype, op="min", a=part.extent, b=room)
             ranges = list(region.ranges)
             ranges[number] = replace(part, extent=extent)

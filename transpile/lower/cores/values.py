@@ -27,6 +27,7 @@ class Value:
     pitch: int = 0
     scratch: bool = False  # a scratch tile, given back after its use
     inside: bool = False  # an intermediate result kept in the destination
+    whole: bool = False  # all of its tile
 
     @property
     def at(self) -> TileRef:

@@ -1,0 +1,81 @@
+"""Walks over run-time sizes tile by tile: T.Parallel over N becomes a loop over tiles of it.
+
+reads   tile IR        writes  the same, every T.Parallel with constant extents
+why     local memory holds tiles of constant size; other chips spread the iterations over threads
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tile2c.transpile.ir import forms
+from tile2c.transpile.ir.dtypes import BOOL, INT32
+from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Var, const
+from tile2c.transpile.ir.forms import Stmt
+from tile2c.transpile.lower.cores.layouts import plus, times
+from tile2c.transpile.lower.cores.rewrite import rewrite_statement
+
+_LAST, _OTHER = 1024, 8  # columns and rows at a time: 32 KB of float32
+
+
+def strip_loops(launch: forms.Launch, taken: set[str]) -> forms.Launch:
+    """The launch with serial loops around what is not constant. New names are added to `taken`."""
+    return replace(launch, body=_list(launch.body, taken))
+
+
+def _list(body: tuple[Stmt, ...], taken: set[str]) -> tuple[Stmt, ...]:
+    return tuple(_statement(stmt, taken) for stmt in body)
+
+
+def _statement(stmt: Stmt, taken: set[str]) -> Stmt:
+    if isinstance(stmt, forms.Parallel):
+        return _parallel(stmt, taken)
+    if isinstance(stmt, forms.For | forms.Pipelined | forms.While):
+        return replace(stmt, body=_list(stmt.body, taken))
+    if isinstance(stmt, forms.If):
+        return replace(stmt, then=_list(stmt.then, taken), orelse=_list(stmt.orelse, taken))
+    return stmt
+
+
+def _parallel(stmt: forms.Parallel, taken: set[str]) -> Stmt:
+    for place, (var, extent) in enumerate(zip(stmt.loop_vars, stmt.extents, strict=True)):
+        if isinstance(extent, Const):
+            continue
+        last = place == len(stmt.loop_vars) - 1
+        size = const(_LAST if last else _OTHER, _fresh(f"{var.name}_tile", taken))
+        outer = Var(dtype=INT32, name=_fresh(f"{var.name}_block", taken), kind="loop")
+        inner = replace(stmt, **_cut(stmt, place, outer, size), quote="", comments=())
+        stop = Binary(dtype=INT32, op="ceildiv", a=extent, b=size)
+        return forms.For(
+            kind="serial",
+            var=outer,
+            start=const(0),
+            stop=stop,
+            body=(_parallel(inner, taken),),
+            span=stmt.span,
+            quote=stmt.quote,
+            comments=stmt.comments,
+            remark=stmt.remark,
+        )
+    return stmt
+
+
+def _cut(stmt: forms.Parallel, place: int, outer: Var, size: Const) -> dict[str, object]:
+    """Extents and body for one tile; iterations past the end do nothing."""
+    var, whole = stmt.loop_vars[place], stmt.extents[place]
+    index = plus(times(outer, size), var)
+
+    def moved(part: Expr) -> Expr | None:
+        return index if part == var else None
+
+    body = tuple(rewrite_statement(inner, moved) for inner in stmt.body)
+    inside = Compare(dtype=BOOL, op="<", a=index, b=whole)
+    extents = (*stmt.extents[:place], size, *stmt.extents[place + 1 :])
+    return {"extents": extents, "body": (forms.If(condition=inside, then=body),)}
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_too"
+    taken.add(name)
+    return name
