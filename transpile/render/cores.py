@@ -21,7 +21,7 @@ from tile2c.transpile.lower.cores.plan import (
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
 from tile2c.transpile.render.cores_steps import WIDTH, CoresPrinter, StepPrinter
 from tile2c.transpile.render.engine import fill
-from tile2c.transpile.render.finish import finish
+from tile2c.transpile.render.finish import finish, head
 from tile2c.transpile.render.header import DIGEST
 from tile2c.transpile.render.marks import Marks
 
@@ -58,8 +58,8 @@ def render(
         "kernel.j2",
         head={
             "title": f"{plan.name}: {plan.summary}" if plan.summary else plan.name,
-            "lines": _head_lines(plan, target, kernel, printer),
-            "comments": plan.comments,
+            "lines": head(_head_lines(plan, target, kernel, printer)),
+            "comments": [line for line in plan.comments if line.strip() != plan.summary],
         },
         headers=target.dialect.headers[""],
         constants=[_constant(constant, printer) for constant in plan.constants],

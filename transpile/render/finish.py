@@ -7,6 +7,7 @@ clang-format keeps, so that nobody's formatter changes a generated file (see `.c
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import groupby
 
 WIDTH = 100
@@ -40,6 +41,18 @@ def comment(text: str, columns: int) -> str:
             line = "//"
         line += f" {word}"
     return "\n".join([*lines, line])
+
+
+def head(lines: Sequence[str]) -> list[str]:
+    """The lines of a file's first comment, `word     text`; commands stay whole for copying."""
+    found: list[str] = []
+    for line in lines:
+        if len(line) <= WIDTH - 5 or line.startswith(("compile ", "again ")):
+            found.append(line)
+            continue
+        first, *rest = comment(line[9:], WIDTH - 5 - 9 + 3).split("\n")
+        found += [line[:9] + first[3:], *(" " * 9 + part[3:] for part in rest)]
+    return found
 
 
 def remarks(text: str) -> str:

@@ -20,7 +20,7 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
-from tile2c.transpile.render.finish import finish
+from tile2c.transpile.render.finish import finish, head
 from tile2c.transpile.render.header import head_lines
 from tile2c.transpile.render.marks import Marks
 from tile2c.transpile.render.statements import StatementPrinter
@@ -45,7 +45,7 @@ def render(
         "kernel.j2",
         head={
             "title": f"{plan.name}: {plan.summary}" if plan.summary else plan.name,
-            "lines": head_lines(plan, target, stem),
+            "lines": head(head_lines(plan, target, stem)),
             "comments": [line for line in plan.comments if line.strip() != plan.summary],
         },
         headers=plan.headers,

@@ -146,7 +146,7 @@ class StatementPrinter:
             body=body,
             unroll=loop.unroll,
             inline=single and short and fits,
-            braces=not (single and isinstance(loop.body[0], Loop | Assign | Do)),
+            braces=not (single and _needs_no_braces(loop.body[0])),
         )
 
     def _branch(self, branch: Branch, columns: int) -> str:
@@ -173,3 +173,10 @@ class StatementPrinter:
             orelse=self.block(branch.orelse, columns - 4),
             inline=inline,
         )
+
+
+def _needs_no_braces(statement: CStmt) -> bool:
+    """One statement of one line, or a loop without anything in front of it."""
+    return isinstance(statement, Assign | Do) or (
+        isinstance(statement, Loop) and not statement.unroll
+    )
