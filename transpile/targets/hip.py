@@ -89,7 +89,7 @@ _MFMA_INPUT = _fragment((16, 16), (("lane", 16, 1),), (("value", 4, 1), ("lane",
 # The helpers hand b over as the first operand: the unit then leaves c transposed in the lanes, so
 # that a lane holds four neighbours of one row and writes them in one access.
 _MFMA_OUTPUT = _fragment((16, 16), (("lane", 16, 1),), (("value", 4, 1), ("lane", 4, 16)))
-# gfx950 takes twice as many k at once.
+# gfx950 takes twice as many k at once; elsewhere two instructions do, for operands of 16 bytes a lane.
 _MFMA_WIDE = _fragment((16, 32), (("lane", 16, 1),), (("value", 8, 1), ("lane", 4, 16)))
 
 
@@ -111,17 +111,16 @@ def _matrix(
     )
 
 
-_MFMA = tuple(
-    _matrix("mfma_16x16x16", 16, dtype, _MFMA_INPUT, _MFMA_OUTPUT)
-    for dtype in ("float16", "bfloat16")
-)
-_MFMA_950 = (
-    *(
-        _matrix("mfma_16x16x32", 32, dtype, _MFMA_WIDE, _MFMA_OUTPUT)
-        for dtype in ("float16", "bfloat16")
-    ),
-    *_MFMA,  # for tiles whose K is no multiple of 32
-)
+def _of_16_bits(
+    name: str, k: int, operand: Fragment, output: Fragment
+) -> tuple[MatrixInstruction, ...]:
+    return tuple(_matrix(name, k, dtype, operand, output) for dtype in ("float16", "bfloat16"))
+
+
+# The first whose k divides the tile's is taken.
+_MFMA_16 = _of_16_bits("mfma_16x16x16", 16, _MFMA_INPUT, _MFMA_OUTPUT)
+_MFMA = (*_of_16_bits("mfma_16x16x16_twice", 32, _MFMA_WIDE, _MFMA_OUTPUT), *_MFMA_16)
+_MFMA_950 = (*_of_16_bits("mfma_16x16x32", 32, _MFMA_WIDE, _MFMA_OUTPUT), *_MFMA_16)
 
 _KB = 1024
 

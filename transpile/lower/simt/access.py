@@ -42,6 +42,12 @@ def neighbours(index: tuple[Expr, ...], var: str) -> bool:
     return coefficients == [1] and bool(plain)
 
 
+def grouped(ctx: Context, buffer: Buffer) -> bool:
+    """Whether elements of a row of this shared tile are no neighbours in memory."""
+    layout = ctx.shared.get(buffer.name) if buffer.scope == "shared" else None
+    return layout is not None and layout.group > 1
+
+
 def alignment(ctx: Context, buffer: Buffer, index: tuple[Expr, ...], var: str, width: int) -> str:
     """Whether `width` neighbours at multiples of `width` of `var` lie in one aligned access.
 
@@ -70,6 +76,7 @@ def vector_width(
         (buffer, index)
         for buffer, index in accesses
         if buffer.scope in ("global", "shared")
+        and not grouped(ctx, buffer)
         and neighbours(index, var)
         and buffer.dtype.bits >= 8
     ]

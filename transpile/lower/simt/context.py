@@ -19,15 +19,18 @@ from tile2c.transpile.targets.simt import SimtTarget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedLayout:
-    """Where an element of a shared tile lies: row-major, with 16-byte chunks of a row exchanged.
+    """Where an element of a shared tile lies. `function` is the C function of the text.
 
-    Chunk c of row r sits at c ^ (r / `divide` % `modulus`). `function` is the C function of the text.
+    Row-major, with 16-byte chunks of a row exchanged: chunk c of row r sits at
+    c ^ (r / `divide` % `modulus`). Or, with a `group`, that many rows of a column lie together and
+    columns are exchanged: [rows / group][columns][group].
     """
 
     function: str = ""
     chunk: int = 1  # elements
     divide: int = 1
     modulus: int = 1
+    group: int = 1  # rows
 
     @property
     def swizzled(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import DTYPES, INT32
 from tile2c.transpile.ir.expr import Expr, const
@@ -287,8 +289,10 @@ class _Plain(_Writer):
         across = self._along(fragment, 0, base, None)
         depth = self._along(fragment, 1, self.k, None)
         target = Element(dtype=operand.buffer.dtype, array=array, subscripts=(var,))
-        if not transposed:
-            declared, row, column = self.named(across, depth)
+        layout = self.ctx.shared.get(operand.buffer.name)
+        if not transposed or (layout is not None and layout.group == fragment.values):
+            row, column = (depth, across) if transposed else (across, depth)
+            declared, row, column = self.named(row, column)
             read = Assign(target=target, value=self._read(operand, row, column))
             return self.loop(var, count, *declared, read)
         e = self.ctx.namer.ours("e", "element")
@@ -315,7 +319,9 @@ class _Plain(_Writer):
         element = shared_element(
             self.ctx, operand.buffer, (row, column), Place(values={}), whole=whole
         )
-        address = Address(dtype=kind, element=element)
+        address: Expr = Address(dtype=kind, element=element)
+        if layout is not None and layout.group > 1:  # the group itself: its first element's address
+            address = replace(element, subscripts=element.subscripts[:-1])
         return CCall(dtype=kind, function="load_operand", args=(address,))
 
     def _along(self, fragment: object, dim: int, base: Expr, value: Expr | None) -> Expr:

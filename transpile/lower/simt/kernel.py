@@ -153,7 +153,7 @@ class _Lowered:
         found = gemms(self.body)
         matrices = {id(gemm): plan_matrix(ctx, gemm) for gemm in found}
         pinned = self._pin(found, matrices)
-        choose_layouts(ctx, found)
+        choose_layouts(ctx, found, matrices)
         self.zeroed, statements = drop_leading_fills(ctx, self.body)
         facts = ctx.facts
         for stmt in walk(self.body):
@@ -615,7 +615,7 @@ def _with_hidden(
 
 
 _ORDER = (
-    "unroll", "infinity", "vector_type", "swizzle", "shared_struct", "shared_size", "shared_memory", "pack", "load_vector", "store_vector",
+    "unroll", "infinity", "vector_type", "swizzle", "row_groups", "shared_struct", "shared_size", "shared_memory", "pack", "load_vector", "store_vector",
     "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "floor_div",
     "floor_mod", "ceil_div", "lanes_reduce",
     "tensor_map", "shared_addr", "barrier_init", "barriers_visible", "barrier_expect", "barrier_arrive",

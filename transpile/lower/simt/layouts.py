@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from typing import Literal
 
 
@@ -195,6 +195,33 @@ def default_layout(
     layout = Layout(shape, tuple(dims), threads, ())
     axes = tuple(Axis(digit.extent, digit.weight) for _, digit in layout.value_digits())
     return Layout(shape, tuple(dims), threads, axes or (Axis(1, 1),))
+
+
+def grouped_layout(shape: tuple[int, int], threads: int, width: int, group: int) -> Layout:
+    """Each thread holds `group` neighbouring rows of the columns of its vector: it can turn them.
+
+    `group` divides the rows, `width` the columns; vectors get narrower while threads would idle.
+    """
+    rows, columns = shape
+    while width > 1 and columns // width * (rows // group) < threads:
+        width //= 2
+    across = gcd(threads, columns // width)
+    down = gcd(threads // across, rows // group)
+    chunks = columns // width // across
+    last = (
+        Digit("value", width, 1, "v"),
+        Digit("thread", across, 1),
+        Digit("value", chunks, width * group, "c"),
+    )
+    first = (
+        Digit("value", group, width, "r"),
+        Digit("thread", down, across),
+        Digit("value", rows // group // down, width * group * chunks, "s"),
+    )
+    dims = tuple(tuple(digit for digit in digits if digit.extent > 1) for digits in (first, last))
+    layout = Layout(shape, dims, threads, ())
+    axes = tuple(Axis(digit.extent, digit.weight) for _, digit in layout.value_digits())
+    return Layout(shape, dims, threads, axes or (Axis(1, 1),))
 
 
 def _threads_across(rows: int, vectors: int, threads: int, lanes: int, reduced: bool) -> int:

@@ -31,7 +31,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.lower.simt.access import vector_width
 from tile2c.transpile.lower.simt.context import Context, Ring
-from tile2c.transpile.lower.simt.layouts import default_layout
+from tile2c.transpile.lower.simt.layouts import default_layout, grouped_layout
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
 from tile2c.transpile.lower.simt.values import Place, convert
@@ -150,7 +150,13 @@ class _Prefetch:
         width = vector_width(ctx, accesses, loop.loop_vars[-1].name, shape[-1])
         ctx.facts = facts
         registers = Buffer(name=name, scope="fragment", shape=loop.extents, dtype=tile.dtype)
-        ctx.layouts[name] = default_layout(shape, ctx.threads, ctx.target.lanes, width, frozenset())
+        layout = ctx.shared.get(tile.name)
+        if layout is not None and layout.group > 1:
+            rows, columns = shape
+            ctx.layouts[name] = grouped_layout((rows, columns), ctx.threads, width, layout.group)
+        else:
+            lanes = ctx.target.lanes
+            ctx.layouts[name] = default_layout(shape, ctx.threads, lanes, width, frozenset())
         ctx.launch = replace(ctx.launch, buffers=(*ctx.launch.buffers, registers))
         return registers
 

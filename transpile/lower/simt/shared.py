@@ -5,16 +5,48 @@ from __future__ import annotations
 from math import prod
 
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.expr import Buffer, Expr
+from tile2c.transpile.ir.expr import Buffer, Expr, const
 from tile2c.transpile.ir.forms import Gemm
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CStmt, Declarator, Local, Placed
 from tile2c.transpile.lower.simt.context import Context, SharedLayout
+from tile2c.transpile.lower.simt.matrix import MatrixPlan
 
 _CHUNK_BYTES = 16
 
 
-def choose_layouts(ctx: Context, gemms: list[Gemm]) -> None:
+def choose_layouts(ctx: Context, gemms: list[Gemm], matrices: dict[int, MatrixPlan]) -> None:
+    """Tiles that an instruction wants column by column get rows together; others exchange chunks."""
+    for buffer, group in _rows_together(gemms, matrices).items():
+        base = buffer.name.removesuffix("_shared").removesuffix("_smem").removesuffix("_s")
+        name = ctx.namer.ours(f"{base}_col", f"{buffer.name}_col")
+        ctx.shared[buffer.name] = SharedLayout(function=name, group=group)
+    _exchange_chunks(ctx, gemms)
+
+
+def _rows_together(gemms: list[Gemm], matrices: dict[int, MatrixPlan]) -> dict[Buffer, int]:
+    """Tiles with k along their rows, whose values a lane would have to gather: how many it holds.
+
+    Tiles that another gemm reads the other way are left out.
+    """
+    wanted: dict[Buffer, set[int]] = {}
+    for gemm in gemms:
+        instruction = matrices[id(gemm)].instruction
+        sides = (
+            (gemm.a, gemm.transpose_a, instruction.a.values),
+            (gemm.b, not gemm.transpose_b, instruction.b.values),
+        )
+        for operand, k_in_rows, values in sides:
+            together = values if k_in_rows and instruction.load == "plain" else 1
+            wanted.setdefault(operand.buffer, set()).add(together)
+    return {
+        buffer: min(groups)
+        for buffer, groups in wanted.items()
+        if buffer.scope == "shared" and len(groups) == 1 and min(groups) > 1
+    }
+
+
+def _exchange_chunks(ctx: Context, gemms: list[Gemm]) -> None:
     """Tiles that matrix operands are read from get their 16-byte chunks exchanged.
 
     Eight rows of a chunk column are read in one phase: chunk c of row r moves to c ^ (r % 8) for rows
@@ -47,6 +79,9 @@ def _exchange(row_bytes: int) -> tuple[int, int] | None:
 def swizzle_helpers(ctx: Context) -> None:
     """The layout functions of the text, one a tile, equal formulas said once each."""
     for name, layout in ctx.shared.items():
+        if layout.group > 1:
+            ctx.need("row_groups", name=layout.function, tile=name, group=layout.group)
+            continue
         ctx.need(
             "swizzle",
             name=layout.function,
@@ -72,7 +107,11 @@ def declare(ctx: Context, used: list[Buffer]) -> tuple[list[CStmt], list[Placed]
         size = versions * prod(b.known(extent) or 1 for extent in buffer.shape) * buffer.dtype.bytes
         layout = ctx.shared.get(buffer.name)
         words = "row-major"
-        if layout is not None:
+        if layout is not None and layout.group > 1:
+            rows, columns = dims[-2:]
+            dims[-2:] = [b.div(rows, const(layout.group)), columns, const(layout.group)]
+            words = f"{layout.group} rows together, column c at c ^ (c / 8 % 8)"
+        elif layout is not None:
             words = f"chunk c of row r at c ^ (r / {layout.divide} % {layout.modulus})"
         placed.append(Placed(name=buffer.name, bytes=size, layout=words, versions=versions))
         lines.append(

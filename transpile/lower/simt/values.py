@@ -170,7 +170,12 @@ def shared_element(
     """
     subscripts = [convert(ctx, part, place) for part in index]
     layout = ctx.shared.get(buffer.name)
-    if layout is not None and layout.swizzled:
+    if layout is not None and layout.group > 1:
+        row, column = subscripts[-2], subscripts[-1]
+        place_of = CCall(dtype=column.dtype, function=layout.function, args=(column,))
+        together = const(layout.group)
+        subscripts[-2:] = [b.div(row, together), place_of, b.mod(row, together)]
+    elif layout is not None and layout.swizzled:
         row, column = subscripts[-2], subscripts[-1]
         if not whole:
             ctx.partial_swizzle.add(buffer.name)
