@@ -80,6 +80,8 @@ class Attributes(Subscripts):
     def as_dtype(self, value: Value) -> str | None:
         """The element type that a value names: `T.float16`, "float16", torch.float16, float."""
         match value:
+            case LanguageName(path="ptr"):
+                return "handle"
             case str():
                 return dtype_name(value)
             case HostFunction() if value.name in ("int", "float", "bool"):

@@ -18,6 +18,7 @@ from tile2c.transpile.stage.values import (
     Closure,
     DType,
     HostFunction,
+    LanguageName,
     Missing,
     NotReady,
     Poison,
@@ -211,6 +212,8 @@ def _annotated(ev: Language, at: ast.AST, annotation: ast.expr | None) -> Tensor
     try:
         value = ev.evaluate(annotation)
         value = ev.known(value, annotation, "a parameter's type")
+        if isinstance(value, LanguageName) and value.path == "ptr":
+            return TensorType("ptr", (), "handle")
         if isinstance(value, TensorType | DType):
             return value
         raise ev.fail("T2C211", "this is no type of a parameter", annotation)

@@ -54,6 +54,7 @@ class Language(Tracer):
     kernel_names: frozenset[str] = frozenset()  # by which `-D KERNEL.NAME` may mean this kernel
     declared_sizes: dict[str, str] = field(default_factory=dict)  # name to dtype, all of them
     dynamic_sizes: set[str] = field(default_factory=set)  # declared by T.dynamic
+    created: list[PrimFunc] = field(default_factory=list)
 
     @property
     def size_names(self) -> frozenset[str]:
@@ -119,7 +120,8 @@ class Language(Tracer):
         if not isinstance(function, Closure):
             return LanguageName(call.path) if function is None else function
         if call.path == "prim_func":
-            return PrimFunc(function)
+            self.created.append(PrimFunc(function))
+            return self.created[-1]
         return MacroFunction(function)
 
     def language_subscript(self, owner: LanguageName, node: ast.Subscript) -> Value:

@@ -72,6 +72,8 @@ def _device_function(call: Call) -> Value:
             args.append(argument.value.expr(call.ev.span(argument.node)))
         elif isinstance(argument.value, Region):
             args.append(region_expr(argument.value.access))
+        elif argument.value is None:
+            continue  # a default, written out
         else:
             args.append(call.expr(argument))
     keywords = call.keyword_exprs()

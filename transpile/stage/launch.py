@@ -254,6 +254,7 @@ HANDLERS: dict[str, Callable[[Call], Value]] = {
     "ClusterKernel": _kernel,
     "ws": _specialised,
     "block": _no_op,
+    "sblock": _no_op,
     "attr": _attribute,
     **dict.fromkeys(("If", "Then", "Else", "While"), _builder),
     "thread_binding": _thread_binding,

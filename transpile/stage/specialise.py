@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tile2c.transpile.diagnostics import Diagnostics, InputError
+from tile2c.transpile.diagnostics import Diagnostics, InputError, Span
 from tile2c.transpile.read import Source
 from tile2c.transpile.stage.defines import Defines, Dynamic
 from tile2c.transpile.stage.expressions import Expr
@@ -25,6 +25,7 @@ from tile2c.transpile.stage.program import (
     is_prim_func,
     launches,
     makes_kernels,
+    own_nodes,
     run_module,
 )
 from tile2c.transpile.stage.state import Frame
@@ -39,6 +40,7 @@ from tile2c.transpile.stage.values import (
     Poisoned,
     PrimFunc,
     Scope,
+    Unknown,
     Value,
 )
 
@@ -175,8 +177,26 @@ def make(
         bound |= {n: MISSING for n in _names(closure) if n not in root.parameters}
         traced = trace_eager(ev, closure, bound)
         return [Made(root, ev, traced, _fixed(shown), closure.path, closure.name)]
-    result = ev.run_closure(closure, bound, root.node)
-    return list(_kernels_in(ev, root, result, bound, calls))
+    made = list(_kernels_in(ev, root, _run_factory(ev, closure, bound, root), bound, calls))
+    if not made and not diagnostics.failed:
+        name = source.span(root.node)
+        head = Span(name.file, name.line, name.col, name.line, len(source.lines[name.line - 1]))
+        diagnostics.error("T2C118", f"{root.name} makes no kernel with these parameters", head)
+    return made
+
+
+def _run_factory(ev: Language, closure: Closure, bound: dict[str, Value], root: Root) -> Value:
+    """What a factory returns; the kernels in it where it is a test or a script that returns none."""
+    ev.created.clear()
+    if any(isinstance(node, ast.Return) and node.value for node in own_nodes(closure.node)):
+        result = ev.run_closure(closure, bound, root.node)
+        return result if not isinstance(result, Unknown) else list(ev.created)
+    ev.exact = False
+    try:
+        ev.run_closure(closure, bound, root.node)
+    finally:
+        ev.exact = True
+    return list(ev.created)
 
 
 def _cell_name(scope: Scope, root: Root) -> str:

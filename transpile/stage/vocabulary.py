@@ -85,7 +85,7 @@ VALUES = frozenset(
     tvm_warp_shuffle tvm_warp_shuffle_up tvm_warp_shuffle_down ballot ballot_sync activemask
     any_sync all_sync match_any_sync match_all_sync get_lane_idx get_warp_idx get_warp_idx_sync
     get_warp_group_idx shuffle_elect syncthreads_count syncthreads_and syncthreads_or ldg32 ldg64
-    ldg128 ldg256 __ldg atomic_load Broadcast Ramp Shuffle extract_lane rng_rand rng_rand_float
+    ldg128 ldg256 __ldg __ffs __fns atomic_load Broadcast Ramp Shuffle extract_lane rng_rand rng_rand_float
     address_of access_ptr call_extern call_pure_extern block_rank_in_cluster get_block_extent
     get_thread_extent get_block_binding get_mbarrier tvm_thread_allreduce comm_reducer
     tvm_access_ptr""".split()
@@ -126,7 +126,7 @@ DECLARATIONS = frozenset(
     """Tensor Buffer StridedTensor SharedBuffer FragmentBuffer LocalBuffer ptr Ref const dynamic
     empty match_buffer make_tensor prim_func macro inline meta_class Kernel ClusterKernel
     thread_binding get_thread_binding get_thread_bindings get_thread_extents get_block_bindings
-    reshape view cast Cast reinterpret ceildiv next_power_of_2 load store ws attr block If Then Else
+    reshape view cast Cast reinterpret ceildiv next_power_of_2 load store ws attr block sblock If Then Else
     While Layout Fragment PersistentTileScheduler GemmWarpPolicy dtype float8 CUDASourceCodeKernel
     all any launch_thread""".split()
 )
