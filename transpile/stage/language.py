@@ -54,7 +54,7 @@ class Language(Tracer):
     kernel_names: frozenset[str] = frozenset()  # by which `-D KERNEL.NAME` may mean this kernel
     declared_sizes: dict[str, str] = field(default_factory=dict)  # name to dtype, all of them
     dynamic_sizes: set[str] = field(default_factory=set)  # declared by T.dynamic
-    created: list[PrimFunc] = field(default_factory=list)
+    created: list[PrimFunc | JitFunction] = field(default_factory=list)
 
     @property
     def size_names(self) -> frozenset[str]:
@@ -120,8 +120,9 @@ class Language(Tracer):
         if not isinstance(function, Closure):
             return LanguageName(call.path) if function is None else function
         if call.path == "prim_func":
-            self.created.append(PrimFunc(function))
-            return self.created[-1]
+            made = PrimFunc(function)
+            self.created.append(made)
+            return made
         return MacroFunction(function)
 
     def language_subscript(self, owner: LanguageName, node: ast.Subscript) -> Value:
@@ -145,7 +146,10 @@ class Language(Tracer):
         function = args[0] if args else kwargs.get("func")
         if name in ("jit", "lazy_jit"):
             if isinstance(function, Closure | PrimFunc):
-                return JitFunction(function)
+                compiled = JitFunction(function)
+                if isinstance(function, Closure) and not self.tracing:
+                    self.created.append(compiled)
+                return compiled
             return HostFunction(name, lambda ev, inner, _, at: self.call_tool("jit", inner, {}, at))
         if name == "autotune":
             configs = kwargs.get("configs", function)

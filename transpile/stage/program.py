@@ -17,6 +17,7 @@ from tile2c.transpile.stage.values import (
     NotReady,
     Poisoned,
     Scope,
+    ToolName,
     Value,
 )
 
@@ -58,15 +59,19 @@ def resolves_to(
     ev: Evaluator, node: ast.expr, scope: Scope, source: Source, names: set[str]
 ) -> bool:
     """Whether an expression is one of the language's names."""
+    value = _value_of(ev, node, scope, source)
+    return isinstance(value, LanguageName) and value.path in names
+
+
+def _value_of(ev: Evaluator, node: ast.expr, scope: Scope, source: Source) -> Value:
     exact, ev.exact = ev.exact, False
     try:
         with ev.inside(Frame(scope, source)):
-            value = ev.evaluate(node)
+            return ev.evaluate(node)
     except (InputError, Poisoned, NotReady):
-        return False
+        return None
     finally:
         ev.exact = exact
-    return isinstance(value, LanguageName) and value.path in names
 
 
 def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
@@ -109,9 +114,20 @@ def launches(ev: Evaluator, closure: Closure) -> bool:
 
 
 def makes_kernels(ev: Evaluator, closure: Closure) -> bool:
-    """Whether a function holds a prim_func at any depth."""
+    """Whether a function holds a prim_func, or a function under `jit`, at any depth."""
     return any(
         is_prim_func(ev, node, closure.scope, closure.source)
+        or (node is not closure.node and _is_compiled(ev, node, closure))
         for node in ast.walk(closure.node)
         if isinstance(node, ast.FunctionDef) and node.decorator_list
     )
+
+
+def _is_compiled(ev: Evaluator, node: ast.FunctionDef, closure: Closure) -> bool:
+    """Whether a nested function stands under `tilelang.jit`."""
+    for decorator in node.decorator_list:
+        function = decorator.func if isinstance(decorator, ast.Call) else decorator
+        value = _value_of(ev, function, closure.scope, closure.source)
+        if isinstance(value, ToolName) and value.path.rpartition(".")[2] in ("jit", "lazy_jit"):
+            return True
+    return False

@@ -112,7 +112,7 @@ class State:
             if found is not None:
                 return found
             if value.sizes and not value.device:
-                raise NotReady(min(value.sizes), purpose, self.span(node))
+                raise NotReady(min(value.sizes), f"{purpose} needs it", self.span(node))
         elif isinstance(value, int):
             return int(value)
         elif isinstance(value, float) and value.is_integer():
