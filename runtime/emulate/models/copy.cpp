@@ -14,8 +14,12 @@ void perform(Fiber* f, const Copy& copy) {
     end_write(f, copy.dst, copy.bytes, copy.pc);
 }
 
-// Copies that nobody waited for are done when the thread ends, and stay owned: nothing says when.
+// Work that was started and that nothing waits for is a mistake in the count of waits, harmless or not.
 void at_exit(Fiber* f) {
+    if (launch.races && !f->copies.empty())
+        fail(EMU_RACE,
+             format("%s starts a copy at %s that nothing waits for", who(f).c_str(),
+                    place(f->copies[0].pc).c_str()), f);
     for (const Copy& copy : f->copies) {
         std::memset(copy.dst + copy.src_bytes, 0, copy.bytes - copy.src_bytes);
         std::memcpy(copy.dst, copy.src, copy.src_bytes);
@@ -26,6 +30,18 @@ void at_exit(Fiber* f) {
 const bool registered = (add_exit_hook(at_exit), true);
 
 }  // namespace
+
+void emu::finish_copies(Fiber* f, uint32_t serial) {
+    size_t kept = 0;
+    for (size_t i = 0; i < f->copies.size(); ++i) {
+        const Copy copy = f->copies[i];
+        if (copy.serial > serial)
+            f->copies[kept++] = copy;
+        else
+            perform(f, copy);
+    }
+    f->copies.resize(kept);
+}
 
 extern "C" {
 
@@ -44,7 +60,8 @@ void emu_cp_async(uint32_t dst, const void* src, uint32_t bytes, uint32_t src_by
     unsigned char* to = shared_pointer(f, dst, bytes, "cp.async", pc);
     if (checking() && src_bytes) check(f, src, src_bytes, Access::READ, pc);
     begin_write(f, to, bytes, pc);
-    f->copies.push_back({to, static_cast<const unsigned char*>(src), bytes, src_bytes, f->copy_group, pc});
+    f->copies.push_back({to, static_cast<const unsigned char*>(src), bytes, src_bytes, f->copy_group, pc,
+                         ++f->copy_serial});
 }
 
 void emu_cp_async_commit() { ++me()->copy_group; }

@@ -8,7 +8,7 @@ from math import prod
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Buffer, Expr, Var, const
-from tile2c.transpile.ir.forms import Stmt
+from tile2c.transpile.ir.forms import Stmt, Store
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CStmt, Loop
 from tile2c.transpile.lower.simt.access import all_loads, all_stores, vector_width
@@ -45,6 +45,11 @@ class ParallelLoop:
     span: Span | None = None
     layout: Layout | None = None
     asynchronous: bool = False  # copies to shared memory are only started
+
+
+def only_fragments(loop: ParallelLoop) -> bool:
+    """Whether the loop writes nothing but fragments."""
+    return all(isinstance(stmt, Store) and stmt.buffer.scope == "fragment" for stmt in loop.body)
 
 
 def iterate(ctx: Context, loop: ParallelLoop, names: list[str]) -> Iteration:
@@ -84,7 +89,7 @@ def _over_layout(ctx: Context, loop: ParallelLoop, layout: Layout, names: list[s
     for dim, name in enumerate(names):
         skip = vector if dim == last else None
         coordinates.append((name, coordinate(ctx, layout, dim, digits, skip)))
-        if layout.padded(dim):
+        if layout.padded(dim) and not only_fragments(loop):
             masks.append(b.less(b.local(name), loop.extents[dim]))
     place = Place(
         values={var.name: b.local(name) for var, name in zip(loop.loop_vars, names, strict=True)},

@@ -58,9 +58,13 @@ class Layout:
         """Whether a thread's only element is stored as a plain variable, not an array."""
         return len(self.axes) == 1 and self.values == 1
 
+    def reach(self, dim: int) -> int:
+        """The extent that the digits of `dim` cover, padding included."""
+        return prod(digit.extent for digit in self.dims[dim])
+
     def padded(self, dim: int) -> bool:
         """Whether the digits of `dim` reach past its extent."""
-        return prod(digit.extent for digit in self.dims[dim]) > self.shape[dim]
+        return self.reach(dim) > self.shape[dim]
 
     def value_digits(self) -> tuple[tuple[int, Digit], ...]:
         """(dimension, digit) of every value digit, slowest in storage first."""

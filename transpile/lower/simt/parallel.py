@@ -43,6 +43,7 @@ from tile2c.transpile.lower.simt.iteration import (
     iterate,
     loop_over,
     memory_accesses,
+    only_fragments,
 )
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, Step
@@ -52,7 +53,7 @@ from tile2c.transpile.lower.simt.values import Place, convert, guards, offset, s
 def lower_parallel(ctx: Context, loop: ParallelLoop) -> Step:
     """The loop as one step, with its accesses to shared and global memory."""
     facts = ctx.facts
-    for var, extent in zip(loop.loop_vars, loop.extents, strict=True):
+    for var, extent in zip(loop.loop_vars, _reach(loop), strict=True):
         ctx.facts = ctx.facts.with_range(var, const(0), extent)
     held = [ctx.namer.author(var.author or var.name) for var in loop.loop_vars]
     iteration = iterate(ctx, loop, held)
@@ -70,6 +71,20 @@ def lower_parallel(ctx: Context, loop: ParallelLoop) -> Step:
         ),
         accesses=_accesses(ctx, loop, iteration),
         quote=loop.quote,
+    )
+
+
+def _reach(loop: ParallelLoop) -> tuple[Expr, ...]:
+    """How far the loop variables go: into a layout's padding, where nothing but fragments is written.
+
+    Padded elements are then computed like all others, from zeros where a load would leave its tensor:
+    nothing reads them but who asks for their coordinate, so no mask is needed.
+    """
+    if loop.layout is None or not only_fragments(loop):
+        return loop.extents
+    return tuple(
+        const(loop.layout.reach(dim)) if loop.layout.padded(dim) else extent
+        for dim, extent in enumerate(loop.extents)
     )
 
 
