@@ -162,5 +162,5 @@ def _quoted(registers: list[str]) -> str:
 
 
 def _rows(rows: list[str]) -> str:
-    """Operands, eight a line."""
-    return ",\n".join(", ".join(rows[i : i + 8]) for i in range(0, len(rows), 8))
+    """Operands, as many a line as fit behind ten columns."""
+    return "\n".join(wrap(", ".join(rows), 90))
