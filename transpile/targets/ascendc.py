@@ -95,7 +95,7 @@ _RESERVED = frozenset(
     mutable namespace new operator private protected public register return short signed sizeof
     static struct switch template this throw true try typedef typename union unsigned using virtual
     void volatile
-    while half bfloat16_t pipe tile tiles order copy_in copy_out AscendC GM_ADDR TPipe TQue TBuf
+    while half bfloat16_t pipe order copy_in copy_out copy_in_row copy_out_row AscendC GM_ADDR TPipe TQue TBuf
     LocalTensor GlobalTensor TPosition HardEvent RoundMode Add Sub Mul Div Max Min Adds Muls Maxs
     Mins Exp Ln Abs Sqrt Cast Compare Select Duplicate Brcb DataCopy DataCopyPad block_idx
     """.split()

@@ -23,7 +23,6 @@ from tile2c.transpile.lower.cores.plan import (
     CopyOut,
     Local,
     Loop,
-    Order,
     Step,
     TileRef,
     VectorCall,
@@ -194,14 +193,13 @@ def _prefill(layout: Layout, conditions: list[Expr], always: bool, context: Cont
         remark="what lies outside the tensor is 0",
         prefills=name if always else "",
     )
-    ready = Order(before="V", after="MTE2", remark="the zeros are there before the copy")
     if always:
         context.emit(fill)
         return
     whole = conditions[0]
     for part in conditions[1:]:
         whole = Logical(dtype=BOOL, op="or", a=whole, b=part)
-    context.emit(Branch(condition=whole, then=(fill, ready), prefills=name))
+    context.emit(Branch(condition=whole, then=(fill,), prefills=name))
 
 
 def _check_starts(tensor: Region, context: Context) -> None:

@@ -82,6 +82,10 @@ class _Walker:
             return self.loop(step, state)
         if isinstance(step, Branch):
             then, first = self.steps(step.then, state)
+            if step.prefills and self.tiles[step.prefills].place == "in":
+                why = "the zeros are there before the copy"
+                then = (*then, Order(before="V", after="MTE2", remark=why))
+                first = _settled(first, "V", "MTE2")
             orelse, second = self.steps(step.orelse, state)
             return (), replace(step, then=then, orelse=orelse), first | second
         if isinstance(step, QueueStep):
@@ -134,7 +138,8 @@ class _Walker:
         return tuple(added), replace(step, body=body), state | after
 
     def use(self, use: _Use, state: frozenset[Pending], added: list[Step]) -> frozenset[Pending]:
-        for before in _UNITS:
+        # V knows most of what the others have done, so waiting for it may settle them too.
+        for before in sorted(_UNITS, key=lambda unit: (unit == use.unit, unit != "V")):
             if before == use.unit and not self.repeats(use.memory):
                 continue  # stores of one statement to different elements
             modes = {

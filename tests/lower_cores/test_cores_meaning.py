@@ -1,0 +1,74 @@
+"""Generated Ascend C means what the tile program means: emulator against interpreter.
+
+Both checks of the emulator are on, so a missing flag, a read past a tile or a stored padding element
+fails as well.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cores_harness import compare, program
+
+PLANES = [
+    {"M": m, "N": n} for m, n in ((1, 1), (2, 7), (3, 31), (5, 33), (4, 100), (70, 257), (3, 1000))
+]
+LINES = [{"N": n} for n in (1, 7, 31, 33, 100, 257, 1000, 5000)]
+ROWS = [{"M": m} for m in (1, 2, 3, 5, 17)]
+
+CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
+    "add": ({}, LINES),
+    "row_sum": ({}, PLANES),
+    "bfloat16": ({}, PLANES),
+    "bias_and_scale": ({}, PLANES),
+    "column_strips": ({}, [{"N": 5}, {"N": 70001}]),
+    "column_sums": ({}, PLANES),
+    "columns": ({}, [{"M": m} for m in (1, 7, 17, 40)]),
+    "conditions": ({}, PLANES),
+    "control": ({}, PLANES),
+    "converting_copy": ({}, PLANES),
+    "fixed_sizes": ({}, [{}]),
+    "free_columns": ({}, PLANES),
+    "functions": ({}, LINES),
+    "guarded_stores": ({}, PLANES),
+    "halves": ({}, [{"M": m, "N": n} for m, n in ((1, 2), (33, 10), (5, 2050), (2, 4096))]),
+    "in_place": ({}, LINES),
+    "integers": ({}, LINES),
+    "layernorm": ({"N": 257}, ROWS),
+    "online_softmax": ({}, PLANES),
+    "planes": ({}, PLANES),
+    "reductions": ({}, PLANES),
+    "relu": ({}, PLANES),
+    "rmsnorm": ({"N": 100}, ROWS),
+    "row_strips": ({}, PLANES),
+    "rows_of_a_tile": ({}, PLANES),
+    "single_elements": ({}, PLANES),
+}
+
+# The rest covers the same mechanisms in other mixtures.
+QUICK = {
+    "add", "row_sum", "bfloat16", "conditions", "control", "halves", "online_softmax", "planes",
+    "reductions", "row_strips", "single_elements",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES],
+)
+def test_emulator_agrees_with_interpreter(name: str, tmp_path: Path) -> None:
+    defines, sizes = CASES[name]
+    compare(program(name), tmp_path, defines, sizes)
+
+
+@pytest.mark.parametrize(
+    "width", [33, 1000, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 7, 31, 100, 257))]
+)
+def test_softmax_of_any_width(width: int, tmp_path: Path) -> None:
+    compare(program("softmax"), tmp_path, {"N": width}, ROWS[:4])
+
+
+@pytest.mark.parametrize("rows", [4, pytest.param(40, marks=pytest.mark.slow)])
+def test_softmax_of_several_rows_a_block(rows: int, tmp_path: Path) -> None:
+    compare(program("softmax"), tmp_path, {"N": 100, "block_M": rows}, ROWS)

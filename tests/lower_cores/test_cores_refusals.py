@@ -1,0 +1,90 @@
+"""What the planner for cores refuses, in whose words, and at which expression."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cores_harness import HEADER, SAMPLES, lowered
+from tile2c.transpile.diagnostics import Diagnostic, InputError
+
+FRAME = """
+@tilelang.jit(out_idx=[-1])
+def refused(block_M=16, block_N=32):
+    M, N = T.dynamic("M, N")
+
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "{dtype}"), Y: T.Tensor((M, N), "{dtype}")):
+        with T.Kernel(T.ceildiv(M, block_M), threads=64) as bx:
+            x = T.alloc_fragment((block_M, block_N), "{dtype}")
+            y = T.alloc_fragment((block_N, block_M), "{dtype}")
+            m = T.alloc_fragment((block_M,), "{dtype}")
+            T.copy(X[bx * block_M, 0], x)
+{body}
+            T.copy(x, Y[bx * block_M, 0])
+
+    return main
+"""
+
+CASES = {
+    "T2C525": "T.atomic_add(Y[bx, 0], 1.0)",
+    "T2C527": "tx = T.get_thread_binding()\nif tx == 0:\n    Y[bx, 0] = 1.0",
+    "T2C524": "T.cumsum(x, dim=1)",
+    "T2C531": "for i in T.Parallel(block_M):\n    m[i] = X[2 * i, 0]",
+    "T2C536": "for i, j in T.Parallel(block_M, block_N):\n    m[i] = x[i, j]",
+    "T2C538": "for i, j in T.Parallel(block_M, 16):\n    x[i, j] = x[i, j] + X[0, 0]\n"
+    "T.copy(x[:, 4:20], Y[0:block_M, 0:16])",
+    "T2C539": "for i, j in T.Parallel(block_M, block_N):\n    x[i, j] = y[j, i]",
+    "T2C541": "for i, j in T.Parallel(block_M, block_N):\n    x[i, j] = T.sin(x[i, j])",
+    "T2C544": "for i, j in T.Parallel(block_M, block_N):\n"
+    "    x[i, j] = T.if_then_else(i * j < 7, x[i, j], 0.0)",
+    "T2C547": "T.copy(X[bx * block_M - 1, 0], x)",
+    "T2C530": "for i in T.Parallel(block_M):\n    Y[i, 0] = X[i, 0] + Y[i, 1]",
+}
+
+
+def refusal(path: Path) -> Diagnostic:
+    """The error that ends the lowering of a file."""
+    try:
+        form = lowered(path, {})
+    except InputError as error:
+        return error.diagnostic
+    assert form.plan is None
+    return next(item for item in form.diagnostics.items if item.severity == "error")
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_refused_with_place_and_help(code: str, tmp_path: Path) -> None:
+    body = "\n".join(" " * 12 + line for line in CASES[code].split("\n"))
+    path = tmp_path / "refused.py"
+    path.write_text(HEADER + FRAME.format(dtype="float32", body=body), "utf-8")
+    found = refusal(path)
+    assert found.code == code, found
+    assert found.span is not None
+    assert found.help
+
+
+def test_gemm_needs_the_cube() -> None:
+    found = refusal(SAMPLES / "gemm.py")
+    assert found.code == "T2C523"
+    assert found.message == (
+        "T.gemm needs the cube core, but kernels for ascendc:ascend910b use vector cores so far"
+    )
+    assert found.help is not None and "keep this one on a cuda or hip target" in found.help
+
+
+def test_tiles_that_cannot_be_cut_name_their_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "refused.py"
+    text = FRAME.replace("block_M=16, block_N=32", "block_M=1, block_N=65536")
+    body = " " * 12 + "T.reduce_max(x, m, dim=1)"
+    path.write_text(HEADER + text.format(dtype="float32", body=body), "utf-8")
+    found = refusal(path)
+    assert found.code == "T2C556"
+    assert "local memory has 196352" in found.message
+    assert [note.text for note in found.notes][:1] == ["x takes 262144 bytes"]
+
+
+def test_element_types_without_a_vector_form(tmp_path: Path) -> None:
+    path = tmp_path / "refused.py"
+    path.write_text(HEADER + FRAME.format(dtype="float64", body=" " * 12 + "T.clear(m)"), "utf-8")
+    assert refusal(path).code == "T2C522"
