@@ -79,3 +79,11 @@ def test_siblings_are_read(tmp_path: Path) -> None:
     assert set(source.siblings) == {"helper", ".helper", "package.inner"}
     assert source.siblings["helper"] is source.siblings[".helper"]
     assert source.siblings["helper"].siblings["input"] is source
+
+
+def test_comments_for_tools_are_not_the_authors(tmp_path: Path) -> None:
+    text = b"x = [  # noqa: E501\n    1,  # one\n]  # type: ignore\n"
+    source, _ = read(tmp_path, text)
+    assert source is not None
+    assert [comment.text for comment in source.comments.values()] == ["# one"]
+    assert source.cut(source.span(source.module.body[0])) == "x = [1]"

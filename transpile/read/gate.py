@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 import warnings
 
@@ -11,6 +12,7 @@ from tile2c.transpile.diagnostics import Diagnostics, Span
 from tile2c.transpile.read.source import Comment
 
 MOST_BYTES = 4 * 1024 * 1024
+_PRAGMA = re.compile(r"#\s*(type:\s*ignore|noqa|fmt:|isort:|ruff:|pylint:|pragma:|yapf:|mypy:|!)")
 MOST_NESTING = 200  # deeper trees would overflow the stack of what reads them
 
 
@@ -63,15 +65,17 @@ def parse(text: str, name: str, diagnostics: Diagnostics) -> ast.Module | None:
     return tree
 
 
-def comments(text: str) -> dict[int, Comment]:
-    """The comments by line."""
+def comments(text: str) -> tuple[dict[int, Comment], dict[int, Comment]]:
+    """The comments for people, and those for tools, by line."""
     found: dict[int, Comment] = {}
+    pragmas: dict[int, Comment] = {}
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             line, col = token.start
             own_line = not token.line[:col].strip()
-            found[line] = Comment(token.string.rstrip(), line, col, own_line)
-    return found
+            kind = pragmas if _PRAGMA.match(token.string) else found
+            kind[line] = Comment(token.string.rstrip(), line, col, own_line)
+    return found, pragmas
 
 
 def _line_nested_too_deeply(tree: ast.Module) -> int | None:

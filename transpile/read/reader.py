@@ -28,6 +28,7 @@ def _read(
     if text is None or tree is None:
         return None
     siblings: dict[str, Source] = {}
+    comments, pragmas = gate.comments(text)
     source = Source(
         path=path,
         name=name,
@@ -35,7 +36,8 @@ def _read(
         sha256=hashlib.sha256(data).hexdigest(),
         module=tree,
         lines=tuple(text.split("\n")),
-        comments=gate.comments(text),
+        comments=comments,
+        pragmas=pragmas,
         siblings=siblings,
     )
     seen[path.resolve()] = source

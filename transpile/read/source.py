@@ -31,7 +31,8 @@ class Source:
     sha256: str  # of the file's bytes
     module: ast.Module
     lines: tuple[str, ...]
-    comments: Mapping[int, Comment]  # by line: a line holds at most one
+    comments: Mapping[int, Comment]  # by line: a line holds at most one; those meant for people
+    pragmas: Mapping[int, Comment]  # those meant for tools: `# type: ignore`
     siblings: Mapping[str, Source] = field(default_factory=dict)  # by the name imported
 
     @property
@@ -60,7 +61,7 @@ class Source:
         for line in range(span.line, span.end_line + 1):
             text = self.lines[line - 1]
             end = span.end_col if line == span.end_line else len(text)
-            comment = self.comments.get(line)
+            comment = self.comments.get(line) or self.pragmas.get(line)
             if comment is not None:
                 end = min(end, comment.col)
             start = span.col if line == span.line else 0

@@ -252,12 +252,19 @@ def _named(
             pending.append((base_name(source, made.path, made.function), result, made))
     names = _unique_names(pending)
     kernels: list[NormalKernel] = []
+    texts: dict[str, str] = {}
     for name, (_, _result, made) in zip(names, pending, strict=True):
         try:
             module, sizes = assemble(made.ev, made.traced, name)
         except NotReady as problem:
             refusals.append((name, problem))
             continue
+        if name in texts:  # of a script that makes the same function again with other local values
+            if texts[name] == module.code:
+                continue
+            name = next(f"{name}_{n}" for n in range(2, 10**6) if f"{name}_{n}" not in texts)
+            module, sizes = assemble(made.ev, made.traced, name)
+        texts[name] = module.code if len(names) > 1 else ""
         kernels.append(_kernel(source, defines, name, made, module, sizes))
     return kernels, refusals
 

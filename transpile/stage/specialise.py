@@ -196,7 +196,15 @@ def _run_factory(ev: Language, closure: Closure, bound: dict[str, Value], root: 
         ev.run_closure(closure, bound, root.node)
     finally:
         ev.exact = True
-    return list(ev.created)
+    compiled = [made for made in ev.created if isinstance(made, JitFunction)]
+    inside = {id(node) for made in compiled for node in ast.walk(_definition(made))}
+    return [made for made in ev.created if made in compiled or id(_definition(made)) not in inside]
+
+
+def _definition(value: PrimFunc | JitFunction) -> ast.AST:
+    closure = _closure(value)
+    assert closure is not None
+    return closure.node
 
 
 def _cell_name(scope: Scope, root: Root) -> str:
