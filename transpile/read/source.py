@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,8 +78,11 @@ class Source:
 
 
 def _join(pieces: list[str]) -> str:
+    """Lines as one; without the comma that stands before a bracket on a line of its own."""
     text = ""
     for piece in pieces:
+        if piece[0] in ")]}":
+            text = text.removesuffix(",")
         tight = not text or text[-1] in "([{" or piece[0] in ")]}"
         text += piece if tight else f" {piece}"
-    return re.sub(r",([)\]}])$", r"\1", text) if text.count("(") else text
+    return text
