@@ -132,6 +132,7 @@ CODES: dict[str, str] = {
     "T2C611": "an edited file stays though its kernel is gone from the source",
     "T2C612": "a file that tile2c did not write is in the way",
     "T2C613": "an edited file has no base to merge with",
+    "T2C614": "an edited file cannot be merged without git",
     "T2C620": "a kernel file does not compile",
     "T2C621": "the compiler of a target is not there",
     # 7xx: running kernels

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+import subprocess
+import tempfile
 from dataclasses import dataclass
-from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
 
+from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.output import header
 
-if TYPE_CHECKING:
-    from merge3 import SequenceMatcherProtocol
-
 # Stands for the header in all three texts, so that the header itself is never merged.
-_HEADER = "\0header\n"
+_HEADER = "// \x01 header of this file \x01\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,60 +24,44 @@ class Merged:
 
 
 def merge(base: str, edited: str, generated: str, name: str) -> Merged:
-    """Applies what people changed since `base` to `generated`; conflicts are marked as git does."""
-    from merge3 import Merge3
+    """Applies what people changed since `base` to `generated`; conflicts are marked as git does.
 
-    matcher = cast("type[SequenceMatcherProtocol[str]]", _ExactMatcher)
-    three = Merge3(_lines(base), _lines(edited), _lines(generated), sequence_matcher=matcher)
-    lines: list[str] = []
-    conflicts = 0
-    for group in three.merge_groups():
-        if group[0] == "conflict":
-            conflicts += 1
-            lines += _marked(group[2], group[3], name)
-        else:
-            lines += group[1]
+    git does the merge, whatever its configuration says. Raises InputError where there is no git.
+    """
+    text, conflicts = _merge_file(_lines(edited), _lines(base), _lines(generated), name)
     new_header = "".join(header.split(header.normalized(generated)).header)
-    text = "".join(lines).replace(_HEADER, new_header)
+    text = text.replace(_HEADER, new_header)
     if edited.count("\r\n") * 2 > edited.count("\n"):
         text = text.replace("\n", "\r\n")
     mark = "\ufeff" if edited.startswith("\ufeff") else ""
     return Merged(mark + text, conflicts)
 
 
-class _ExactMatcher(SequenceMatcher[str]):
-    """difflib without its shortcut for long texts, which ignores lines that occur often."""
+def _merge_file(edited: str, base: str, generated: str, name: str) -> tuple[str, int]:
+    """`git merge-file` on three texts: the result, and how many conflicts it marks."""
+    git = shutil.which("git")
+    if git is None:
+        raise failure(
+            "T2C614", "merging needs git, and there is none", None, help="install git, or use --force"
+        )
+    with tempfile.TemporaryDirectory(prefix="tile2c-") as folder:
+        paths = []
+        for role, text in (("edited", edited), ("base", base), ("generated", generated)):
+            paths.append(Path(folder, role))
+            paths[-1].write_bytes(text.encode("utf-8", "surrogateescape"))
+        labels = ("-L", f"{name} as edited", "-L", f"{name} before", "-L", f"{name} as generated")
+        # Whatever people configured, the text must not depend on it.
+        settings = ("-c", "merge.conflictStyle=merge", "-c", "diff.algorithm=histogram")
+        command = [git, *settings, "merge-file", "-p", *labels, *map(str, paths)]
+        done = subprocess.run(command, capture_output=True, cwd=folder, check=False)
+    if done.returncode < 0 or done.returncode > 127:
+        raise failure("T2C614", f"git could not merge: {done.stderr.decode(errors='replace')}", None)
+    return done.stdout.decode("utf-8", "surrogateescape"), done.returncode
 
-    def __init__(self, isjunk: None, a: Sequence[str], b: Sequence[str]) -> None:
-        super().__init__(isjunk, a, b, autojunk=False)
 
-
-def _lines(text: str) -> list[str]:
+def _lines(text: str) -> str:
+    """The text with its header as one line that no two versions differ in; it ends in a line end."""
     parts = header.split(header.normalized(text))
     anchor = (_HEADER,) if parts.header else ()
-    return [*parts.before, *anchor, *parts.after]
-
-
-def _marked(edited: Sequence[str], generated: Sequence[str], name: str) -> list[str]:
-    """Both sides between marks; lines on which they agree at either end stay outside."""
-    shortest = min(len(edited), len(generated))
-    head = 0
-    while head < shortest and edited[head] == generated[head]:
-        head += 1
-    tail = 0
-    while tail < shortest - head and edited[-1 - tail] == generated[-1 - tail]:
-        tail += 1
-    return [
-        *edited[:head],
-        f"<<<<<<< {name} as edited\n",
-        *_ended(edited[head : len(edited) - tail]),
-        "=======\n",
-        *_ended(generated[head : len(generated) - tail]),
-        f">>>>>>> {name} as generated\n",
-        *edited[len(edited) - tail :],
-    ]
-
-
-def _ended(lines: Sequence[str]) -> list[str]:
-    """The last line of a file may lack its line end; a mark must still start a line."""
-    return [line if line.endswith("\n") else line + "\n" for line in lines]
+    whole = "".join((*parts.before, *anchor, *parts.after))
+    return whole if whole.endswith("\n") or not whole else whole + "\n"
