@@ -7,11 +7,6 @@
 
 namespace emu {
 
-Block* arena_of(Team& team, const void* at) {
-    const size_t rank = size_t(static_cast<const unsigned char*>(at) - team.blocks[0].arena) / ARENA_BYTES;
-    return rank < team.blocks.size() ? &team.blocks[rank] : nullptr;
-}
-
 const char* array_at(const Block& block, const void* at, uint32_t* byte) {
     const auto offset = uint32_t(static_cast<const unsigned char*>(at) - block.arena);
     const SharedArray* best = nullptr;
@@ -42,23 +37,32 @@ unsigned char* place_array(Block& block, const char* name, const void* site, uin
                            uint32_t align, bool dynamic, void* pc) {
     for (const SharedArray& array : block.arrays)
         if (array.site == site) return block.arena + array.at;
+    // Blocks of a cluster have an array at one offset, whatever each uses first.
+    const SharedArray* peer = nullptr;
+    uint32_t top = block.top;
+    for (const Block& other : block.team->blocks) {
+        top = std::max(top, other.top);
+        for (const SharedArray& array : other.arrays)
+            if (array.site == site) peer = &array;
+    }
     if (!dynamic) block.static_bytes = (block.static_bytes + align - 1) / align * align + bytes;
     check_capacity(block, name, bytes, dynamic, pc);
     // An odd multiple of the alignment asked for: code that relies on more must say so.
-    uint32_t at = (block.top + uint32_t(RED_ZONE) + align - 1) / align * align;
+    uint32_t at = (top + uint32_t(RED_ZONE) + align - 1) / align * align;
     if (launch.memory && at / align % 2 == 0) at += align;
+    if (peer) at = peer->at;
     if (at + bytes + RED_ZONE > ARENA_BYTES)
         fail(EMU_UNSUPPORTED, format("%s does not fit the emulator's %zu bytes for a block", name,
                                      ARENA_BYTES), me(), name);
     if (checking()) {
-        const uint32_t from = block.top, to = at + bytes + uint32_t(RED_ZONE);
+        const uint32_t from = std::min(block.top, at), to = at + bytes + uint32_t(RED_ZONE);
         std::memset(block.marks + from, 0, std::min<size_t>(to, ARENA_BYTES) - from);
         std::memset(block.marks + at, PLACED, bytes);
     }
     // Values that catch the eye where nothing was written: NaN in every floating type.
     std::memset(block.arena + at, 0xff, bytes);
     block.arrays.push_back({name, site, at, bytes});
-    block.top = at + bytes;
+    block.top = std::max(block.top, at + bytes);
     return block.arena + at;
 }
 

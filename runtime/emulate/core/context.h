@@ -36,6 +36,7 @@ struct Copy {
     uint32_t bytes, src_bytes;
     uint32_t group;
     void* pc;
+    uint32_t serial = 0;  // in the order of issue
 };
 
 // A write that races unless it stores what is there already: judged when its thread comes back.
@@ -70,7 +71,7 @@ struct Fiber {
     ClockRef fenced_known;
     Suspect suspect;
 
-    uint32_t copy_group = 0;
+    uint32_t copy_group = 0, copy_serial = 0;
     std::vector<Copy> copies;
     uint32_t polls = 0;
 

@@ -2,11 +2,15 @@
 // The kernel is compiled with it and linked without it; these bodies are ours.
 #include <cstring>
 
+#include "quick.h"
 #include "shadow.h"
 
 using emu::Access;
 
 namespace {
+
+// A loop that polls memory must let the others write it.
+constexpr uint32_t POLLS = 100000;
 
 template <Access access>
 inline __attribute__((always_inline)) void hook(void* at, size_t bytes, bool aligned, void* pc) {
@@ -26,11 +30,22 @@ inline __attribute__((always_inline)) void hook(void* at, size_t bytes, bool ali
                               access == Access::READ ? "reads" : "writes", bytes,
                               emu::place(pc).c_str(), bytes), f);
     emu::check(f, at, bytes, access, pc);
-    // A loop that polls memory must let the others write it.
-    if (++f->polls >= 100000) {
+    if (++f->polls >= POLLS) {
         f->polls = 0;
         emu::yield("a loop", pc);
     }
+}
+
+// The same for a size that an access of a type has: most end here.
+template <Access access, unsigned bytes>
+inline __attribute__((always_inline)) void typed_hook(void* at, void* pc) {
+    emu::Fiber* f = emu::me();
+    if (f && !f->suspect.bytes && f->polls < POLLS - 1 &&
+        emu::is_fine<access, bytes>(f, reinterpret_cast<uintptr_t>(at))) {
+        ++f->polls;
+        return;
+    }
+    hook<access>(at, bytes, true, pc);
 }
 
 }  // namespace
@@ -38,8 +53,8 @@ inline __attribute__((always_inline)) void hook(void* at, size_t bytes, bool ali
 extern "C" {
 
 #define EMU_HOOKS(n)                                                                        \
-    void __tsan_read##n(void* p) { hook<Access::READ>(p, n, true, EMU_CALLER); }            \
-    void __tsan_write##n(void* p) { hook<Access::WRITE>(p, n, true, EMU_CALLER); }          \
+    void __tsan_read##n(void* p) { typed_hook<Access::READ, n>(p, EMU_CALLER); }            \
+    void __tsan_write##n(void* p) { typed_hook<Access::WRITE, n>(p, EMU_CALLER); }          \
     void __tsan_unaligned_read##n(void* p) { hook<Access::READ>(p, n, false, EMU_CALLER); } \
     void __tsan_unaligned_write##n(void* p) { hook<Access::WRITE>(p, n, false, EMU_CALLER); }
 EMU_HOOKS(1)

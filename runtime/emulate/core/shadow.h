@@ -34,6 +34,9 @@ void end_write(Fiber* f, unsigned char* at, uint32_t bytes, void* pc);
 void begin_read(Fiber* f, unsigned char* at, uint32_t bytes, void* pc);
 void end_read(Fiber* f, unsigned char* at, uint32_t bytes, void* pc);
 
+// Does f's cp.async up to number `serial`; for the arrivals that wait for them.
+void finish_copies(Fiber* f, uint32_t serial);
+
 // Release and acquire through memory: fences, and atomics at one address.
 void fence(Fiber* f);
 void synchronize(Fiber* f, const void* at);
@@ -51,7 +54,11 @@ void clear_arena_shadow(Block& block);
 unsigned char* place_array(Block& block, const char* name, const void* site, uint32_t bytes,
                            uint32_t align, bool dynamic, void* pc);
 // The block of the team whose arena holds `at`, or nullptr.
-Block* arena_of(Team& team, const void* at);
+inline Block* arena_of(Team& team, const void* at) {
+    Block* first = team.blocks.data();
+    const size_t rank = size_t(static_cast<const unsigned char*>(at) - first->arena) / ARENA_BYTES;
+    return rank < team.blocks.size() ? first + rank : nullptr;
+}
 // "A_shared", and the byte inside it.
 const char* array_at(const Block& block, const void* at, uint32_t* byte);
 

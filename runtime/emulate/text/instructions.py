@@ -230,7 +230,7 @@ _CACHE = r"(\.(ca|cg|cs|lu|cv|wb|wt|nc|relaxed|weak|volatile|gpu|cta|sys))*(\.L1
 _ELEMENT = r"(\.v[248])?\.(?P<type>[bus](8|16|32|64)|f32|f64)"
 for _space in ("global", "shared"):
     _is_shared = "true" if _space == "shared" else "false"
-    _where = rf"\.{_space}(::cta)?"
+    _where = rf"\.{_space}(::cta|::cluster)?"
     rule(
         rf"ld(\.volatile|\.weak|\.relaxed\.\w+)?{_where}{_CACHE}{_ELEMENT}",
         typed(f"ld<{{t}}, {_is_shared}>"),
@@ -271,7 +271,7 @@ for _space in ("global", "shared"):
     _is_shared = "true" if _space == "shared" else "false"
     for _name in ("red", "atom"):
         rule(
-            rf"{_name}{_ORDER}\.{_space}(::cta)?{_ORDER}\.{_ATOMIC_OPS}\.{_ATOMIC_TYPE}",
+            rf"{_name}{_ORDER}\.{_space}(::cta|::cluster)?{_ORDER}\.{_ATOMIC_OPS}\.{_ATOMIC_TYPE}",
             _atomic(_name, _is_shared),
         )
 

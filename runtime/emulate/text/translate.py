@@ -15,6 +15,7 @@ from tile2c.runtime.emulate.text.asm import (
     parse_program,
 )
 from tile2c.runtime.emulate.text.instructions import find_rule
+from tile2c.runtime.emulate.text.instructions_hopper import CLUSTER_REGISTERS
 
 _REGISTER_TYPES = {
     "pred": "bool",
@@ -37,6 +38,7 @@ _SPECIAL = {
     "%smid": "0u",
     "%lanemask_lt": "((1u << emu_lane()) - 1u)", "%lanemask_eq": "(1u << emu_lane())",
     "WARP_SZ": "32u",
+    **CLUSTER_REGISTERS,
 }  # fmt: skip
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+U?|\d+U?)")
 _DECIMAL = re.compile(r"-?\d+\.\d*(?:[eE][-+]?\d+)?")

@@ -11,3 +11,4 @@
 #include "ptx.h"
 #include "ptx_scalar.h"
 #include "ptx_memory.h"
+#include "ptx_hopper.h"

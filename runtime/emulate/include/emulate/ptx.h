@@ -73,6 +73,8 @@ EMU_INLINE Sink& sink() {
     static Sink unused;
     return unused;
 }
+template <class T>
+EMU_INLINE void put(Sink&, const T&) {}
 
 // ---- copies and matrices
 
