@@ -1,0 +1,64 @@
+"""Tile programs for the Hopper path: build one, run it in the emulator, say what it should give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import tile2c
+
+PROGRAMS = Path(__file__).parent / "programs" / "products.py"
+TARGET = "cuda:sm_90a"
+TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
+Defines = Mapping[str, object]
+
+
+def build(folder: Path, kernel: str, defines: Defines) -> str:
+    """Writes the kernel's text to the folder and returns it."""
+    tile2c.build(PROGRAMS, folder, TARGET, dict(defines), (kernel,), backend="emulate", force=True)
+    return text_of(folder).read_text()
+
+
+def text_of(folder: Path) -> Path:
+    (path,) = folder.glob("*.cu")
+    return path
+
+
+def inputs(kernel: str, defines: Defines, m: int, n: int, k: int, seed: int = 0) -> list[Any]:
+    """Operands for the sizes, of the type and the majors that the defines ask for."""
+    rng = np.random.default_rng(seed)
+    kind = TYPES[str(defines.get("dtype", "float16"))]
+    a = (k, m) if defines.get("trans_A") else (m, k)
+    b = (n, k) if defines.get("trans_B") else (k, n)
+    shapes = [a, b, b] if kernel == "gated" else [a, b]
+    if kernel == "batched":
+        shapes = [(2, *shape) for shape in shapes]
+    return [rng.standard_normal(shape).astype(kind) for shape in shapes]
+
+
+def expected(kernel: str, defines: Defines, operands: list[Any]) -> Any:
+    """The result in float64."""
+    a, b, *more = (x.astype(np.float64) for x in operands)
+    a = a.T if defines.get("trans_A") else a
+    b = b.T if defines.get("trans_B") else b
+    if kernel == "gated":
+        return (a @ b) * np.maximum(a @ more[0], 0)
+    if kernel == "decayed":
+        total, step = np.zeros((a.shape[0], b.shape[1])), int(str(defines.get("block_K", 32)))
+        for first in range(0, a.shape[1], step):
+            total = (total + a[:, first : first + step] @ b[first : first + step]) * 0.5
+        return total
+    return a @ b
+
+
+def right(folder: Path, kernel: str, defines: Defines, operands: list[Any]) -> bool:
+    """Whether the folder's text gives the right numbers; KernelError where a check finds more."""
+    (found,) = tile2c.load(folder, "emulate", target=TARGET, check="races,memory").values()
+    got = np.asarray(found(*operands)).astype(np.float64)
+    want = expected(kernel, defines, operands)
+    bound = 2e-2 if "bfloat16" in defines.values() else 4e-3
+    scale = max(1.0, float(np.abs(want).max(initial=0)))
+    return got.shape == want.shape and bool(np.allclose(got, want, rtol=bound, atol=bound * scale))

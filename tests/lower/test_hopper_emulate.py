@@ -1,0 +1,58 @@
+"""Kernels with roles in the emulator, races and memory checked, against NumPy in float64."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hopper_cases import build, inputs, right
+
+SQUARE = {"block_M": 64, "block_N": 64, "block_K": 32}
+WIDE = {"block_M": 128, "block_N": 256, "block_K": 64, "threads": 256, "num_stages": 4}
+
+# kernel, defines, and sizes M, N, K: tails in each, fewer rounds than stages, rounds that wrap the ring
+CASES = {
+    "square": ("product", SQUARE, ((136, 72, 136), (64, 64, 32), (1, 8, 8))),
+    "wide": ("product", WIDE, ((136, 264, 328),)),
+    "flat": ("product", {**SQUARE, "block_N": 256, "threads": 128}, ((72, 264, 104),)),
+    "split columns": ("product", {**SQUARE, "block_N": 256, "threads": 256}, ((72, 264, 104),)),
+    "two blocks of rows": ("product", {"block_M": 128, "block_N": 64, "block_K": 128}, ((136, 72, 264),)),
+    "K of 16": ("product", {**SQUARE, "block_K": 16, "num_stages": 2}, ((72, 72, 88),)),
+    "N of 96": ("product", {**SQUARE, "block_N": 96}, ((72, 104, 72),)),
+    "A turned": ("product", {**SQUARE, "trans_A": True}, ((72, 72, 104),)),
+    "A turned, two warpgroups": (
+        "product",
+        {**SQUARE, "block_M": 128, "threads": 256, "trans_A": True},
+        ((136, 72, 104),),
+    ),
+    "B turned": ("product", {**SQUARE, "trans_B": True}, ((72, 72, 104),)),
+    "both turned": ("product", {**SQUARE, "trans_A": True, "trans_B": True}, ((72, 72, 104),)),
+    "bfloat16": ("product", {**SQUARE, "dtype": "bfloat16", "out_dtype": "bfloat16"}, ((72, 72, 104),)),
+    "float32 out": ("product", {**SQUARE, "out_dtype": "float32"}, ((72, 76, 104), (72, 72, 104))),
+    "batched": ("batched", {}, ((72, 72, 72),)),
+    "gated": ("gated", {"block_M": 64, "threads": 128}, ((72, 72, 104),)),
+    "decayed": ("decayed", {}, ((72, 72, 104),)),
+    "staged": ("staged", {"block_M": 64, "block_N": 64, "threads": 128}, ((72, 72, 104),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_numbers_are_right(tmp_path: Path, case: str) -> None:
+    kernel, defines, sizes = CASES[case]
+    text = build(tmp_path, kernel, defines)
+    assert "wgmma" in text
+    for m, n, k in sizes:
+        assert right(tmp_path, kernel, defines, inputs(kernel, defines, m, n, k)), (m, n, k)
+
+
+def test_sizes_that_tma_cannot_load_take_the_other_entry(tmp_path: Path) -> None:
+    build(tmp_path, "product", SQUARE)
+    for m, n, k in ((65, 67, 33), (64, 72, 0), (72, 66, 40)):
+        assert right(tmp_path, "product", SQUARE, inputs("product", SQUARE, m, n, k)), (m, n, k)
+
+
+def test_promised_and_known_sizes_leave_one_entry(tmp_path: Path) -> None:
+    known = {**SQUARE, "M": 72, "N": 72, "K": 104}
+    text = build(tmp_path, "product", known)
+    assert text.count("__global__") == 1
+    assert right(tmp_path, "product", known, inputs("product", known, 72, 72, 104))
