@@ -117,12 +117,14 @@ class _Body:
         else:
             body = self._elements()
         head: list[CStmt] = []
-        used = [
-            Declarator(name=name, value=value)
-            for name, value in self.it.coordinates
-            if _uses((*named, *body), name)
-            or any(b.mentions(m, name) for m in self._conditions(rows))
-        ]
+        used: list[Declarator] = []
+        for name, value in reversed(self.it.coordinates):
+            if (
+                _uses((*named, *body), name)
+                or any(b.mentions(m, name) for m in self._conditions(rows))
+                or any(b.mentions(later.value, name) for later in used if later.value is not None)
+            ):
+                used.insert(0, Declarator(name=name, value=value))
         if used:
             head.append(Local(dtype=INT32, names=tuple(used)))
         conditions = self._conditions(rows)
