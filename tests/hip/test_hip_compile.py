@@ -50,6 +50,16 @@ def test_samples(tmp_path: Path, name: str, arch: str) -> None:
     assert ("v_mfma" in text) == (name in GEMM_NAMES)
 
 
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_on_rdna(tmp_path: Path, name: str, arch: str) -> None:
+    """256 registers a lane: the epilogue of gemm_bias_relu spills a few, outside its loop over K."""
+    text = assembly(text_of(SAMPLES / f"{name}.py", tmp_path, arch), arch)
+    if name != "gemm_bias_relu":
+        nothing_spilled(text)
+    assert ("v_wmma" in text) == (name in GEMM_NAMES)
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("num_stages", [1, 2])
 def test_bfloat16_gemm(tmp_path: Path, transposed: bool, num_stages: int) -> None:

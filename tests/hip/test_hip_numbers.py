@@ -62,7 +62,7 @@ def product(out: Path, arch: str, size: tuple[int, int, int], **choices: object)
     )
 
 
-ARCHES = ["gfx90a", "gfx942", "gfx950"]
+ARCHES = ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"]
 
 
 @pytest.mark.parametrize("transpose_A", [False, True])

@@ -122,6 +122,15 @@ _MFMA_16 = _of_16_bits("mfma_16x16x16", 16, _MFMA_INPUT, _MFMA_OUTPUT)
 _MFMA = (*_of_16_bits("mfma_16x16x16_twice", 32, _MFMA_WIDE, _MFMA_OUTPUT), *_MFMA_16)
 _MFMA_950 = (*_of_16_bits("mfma_16x16x32", 32, _MFMA_WIDE, _MFMA_OUTPUT), *_MFMA_16)
 
+# WMMA on waves of 32. RDNA 3: a lane holds all k of its row; lanes 16 to 31 hold what the others do.
+_WMMA_INPUT = _fragment((16, 16), (("lane", 16, 1),), (("value", 16, 1),))
+_WMMA_OUTPUT = _fragment((16, 16), (("lane", 2, 16), ("value", 8, 1)), (("lane", 16, 1),))
+_WMMA = _of_16_bits("wmma_16x16x16", 16, _WMMA_INPUT, _WMMA_OUTPUT)
+# RDNA 4: halves of k; with b as the first operand a lane gets eight neighbours of a row of c.
+_WMMA_12_INPUT = _fragment((16, 16), (("lane", 16, 1),), (("value", 8, 1), ("lane", 2, 16)))
+_WMMA_12_OUTPUT = _fragment((16, 16), (("lane", 16, 1),), (("value", 8, 1), ("lane", 2, 16)))
+_WMMA_12 = _of_16_bits("wmma_16x16x16_gfx12", 16, _WMMA_12_INPUT, _WMMA_12_OUTPUT)
+
 _KB = 1024
 
 
@@ -145,6 +154,7 @@ def _target(
         proven="never run on silicon",
         summary=summary,
         lanes=lanes,
+        registers=512 if lanes == 64 else 256,
         group="wave",
         shuffle="__shfl_xor",
         shuffle_mask=None,
@@ -162,4 +172,6 @@ TARGETS: tuple[SimtTarget, ...] = (
     _target(
         "gfx950", "MI350: MFMA with twice the K, waves of 64", matrix=_MFMA_950, shared=160 * _KB
     ),
+    _target("gfx1100", "RDNA 3: WMMA, waves of 32", matrix=_WMMA, lanes=32),
+    _target("gfx1201", "RDNA 4: WMMA, waves of 32", matrix=_WMMA_12, lanes=32),
 )

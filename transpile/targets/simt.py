@@ -58,9 +58,12 @@ class SimtTarget(Target):
     max_threads: int = 1024
     static_shared: int  # bytes a block may declare statically
     max_shared: int  # bytes a block can have at all
-    async_copy: tuple[int, ...]  # bytes one asynchronous copy to shared memory can move; empty: none
+    async_copy: tuple[
+        int, ...
+    ]  # bytes one asynchronous copy to shared memory can move; empty: none
     bulk_copy: bool = False  # tensor maps, transaction barriers
     warpgroup_matrix: bool = False  # wgmma
     matrix: tuple[MatrixInstruction, ...] = ()
+    registers: int = 255  # of 4 bytes, that one thread can have
     banks: int = 32
     vector_bytes: int = 16  # widest access of one thread

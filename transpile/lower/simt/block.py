@@ -29,7 +29,7 @@ from tile2c.transpile.lower.desugar import copy_loop
 from tile2c.transpile.lower.plan import CStmt, Loop, Repeat, Section, Sync
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames
-from tile2c.transpile.lower.simt.gemm import lower_gemm
+from tile2c.transpile.lower.simt.gemm import lower_gemm, operand_registers
 from tile2c.transpile.lower.simt.matrix import MatrixPlan
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
 from tile2c.transpile.lower.simt.pipeline import lower_pipeline, movable_loads, plan_staging
@@ -99,8 +99,13 @@ class BlockLowering:
             return lower_pipeline(self.ctx, stmt, staging, self.body)
         if not self.ctx.target.async_copy and int(stmt.num_stages.value) > 1:
             loads = movable_loads(self.ctx, stmt)
-            if loads:
-                depth = prefetch_depth(self.ctx, loads)
+            operands = [
+                operand_registers(x.a.buffer.dtype.bytes, self.matrices[id(x)])
+                for x in stmt.body
+                if isinstance(x, Gemm)
+            ]
+            depth = prefetch_depth(self.ctx, loads, max(operands, default=0)) if loads else 0
+            if depth:
                 return lower_prefetch(self.ctx, stmt, loads, depth, self.body)
         return [self._serial(stmt, stmt.var, stmt.start, stmt.stop, 1, False)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import DTYPES, INT32
@@ -52,6 +52,12 @@ def lower_gemm(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> Step:
         accesses=tuple(_reads(ctx, operand) for operand in (gemm.a, gemm.b)),
         quote=gemm.quote,
     )
+
+
+def operand_registers(element_bytes: int, plan: MatrixPlan) -> int:
+    """Registers of operands while a step of K is computed: one side is held, the other passes."""
+    each = plan.instruction.a.values * element_bytes // 4
+    return (min(plan.tiles_m, plan.tiles_n) + 1) * each
 
 
 def _extent_k(gemm: Gemm) -> Expr:
@@ -238,35 +244,28 @@ class _Ldmatrix(_Writer):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One operand: its register name, the loop over its tiles, the shared tile that it comes from."""
+
+    letter: str  # m or n
+    name: str
+    var: Expr
+    count: int
+    operand: Region
+    k_in_rows: bool
+
+
 class _Plain(_Writer):
-    """Operands as small vectors, gathered from the shared tile by the instruction's own map."""
+    """Operands as small vectors, read from the shared tile by the instruction's own map.
+
+    Those of the side with fewer tiles are held for a step of K, the others pass one by one.
+    """
 
     def statements(self) -> tuple[CStmt, ...]:
         plan = self.plan
         kind = self.gemm.a.buffer.dtype
         vector = self.ctx.vector_type(kind, plan.instruction.a.values)
-        registers = Local(
-            dtype=kind,
-            ctype=vector,
-            const=False,
-            names=(
-                Declarator(name=self.a, dims=(const(plan.tiles_m),)),
-                Declarator(name=self.b, dims=(const(plan.tiles_n),)),
-            ),
-        )
-        load_a = self._load(self.a, self.m, plan.tiles_m, "m", self.gemm.a, self.gemm.transpose_a)
-        load_b = self._load(
-            self.b, self.n, plan.tiles_n, "n", self.gemm.b, not self.gemm.transpose_b
-        )
-        call = CCall(
-            dtype=INT32,
-            function=plan.instruction.name,
-            args=(
-                Element(dtype=kind, array=self.a, subscripts=(self.m,)),
-                Element(dtype=kind, array=self.b, subscripts=(self.n,)),
-                self.accumulator(),
-            ),
-        )
         total = self.gemm.c.buffer.dtype
         self.ctx.need(
             plan.instruction.name,
@@ -274,36 +273,63 @@ class _Plain(_Writer):
             vector=vector,
             sum=self.ctx.vector_type(total, plan.instruction.c.values),
         )
+        a = _Side("m", self.a, self.m, plan.tiles_m, self.gemm.a, self.gemm.transpose_a)
+        bb = _Side("n", self.b, self.n, plan.tiles_n, self.gemm.b, not self.gemm.transpose_b)
+        held, passing = (a, bb) if plan.tiles_m <= plan.tiles_n else (bb, a)
+        registers = Local(
+            dtype=kind,
+            ctype=vector,
+            const=False,
+            names=(Declarator(name=held.name, dims=(const(held.count),)),),
+        )
+        one = Element(dtype=kind, array=held.name, subscripts=(held.var,))
+        other = Element(dtype=kind, array=passing.name, subscripts=())
+        args = (one, other) if held is a else (other, one)
+        call = CCall(dtype=INT32, function=plan.instruction.name, args=(*args, self.accumulator()))
         product = Assign(target=self.accumulator(), value=call)
-        inner = self.loop(self.n, plan.tiles_n, product)
-        return (registers, load_a, load_b, self.loop(self.m, plan.tiles_m, inner))
+        return (
+            registers,
+            self.loop(held.var, held.count, *self._load(held, one, vector)),
+            self.loop(
+                passing.var,
+                passing.count,
+                *self._load(passing, other, vector),
+                self.loop(held.var, held.count, product),
+            ),
+        )
 
-    def _load(
-        self, array: str, var: Expr, count: int, side: str, operand: Region, transposed: bool
-    ) -> CStmt:
-        """One operand fragment a step; its k neighbours come in one access where they lie so."""
-        instruction = self.plan.instruction
-        fragment = instruction.a if side == "m" else instruction.b
-        step = instruction.m if side == "m" else instruction.n
-        base = b.add(self.warp(side), b.mul(var, const(step)))
+    def _load(self, side: _Side, target: Element, vector: str) -> list[CStmt]:
+        """One operand fragment; its k neighbours come in one access where they lie so."""
+        instruction, operand = self.plan.instruction, side.operand
+        fragment = instruction.a if side.letter == "m" else instruction.b
+        step = instruction.m if side.letter == "m" else instruction.n
+        base = b.add(self.warp(side.letter), b.mul(side.var, const(step)))
         across = self._along(fragment, 0, base, None)
         depth = self._along(fragment, 1, self.k, None)
-        target = Element(dtype=operand.buffer.dtype, array=array, subscripts=(var,))
         layout = self.ctx.shared.get(operand.buffer.name)
-        if not transposed or (layout is not None and layout.group == fragment.values):
-            row, column = (depth, across) if transposed else (across, depth)
+        fresh = not target.subscripts
+        if not side.k_in_rows or (layout is not None and layout.group == fragment.values):
+            row, column = (depth, across) if side.k_in_rows else (across, depth)
             declared, row, column = self.named(row, column)
-            read = Assign(target=target, value=self._read(operand, row, column))
-            return self.loop(var, count, *declared, read)
+            value = self._read(operand, row, column)
+            if fresh:
+                name = Declarator(name=target.array, value=value)
+                return [*declared, Local(dtype=target.dtype, ctype=vector, names=(name,))]
+            return [*declared, Assign(target=target, value=value)]
         e = self.ctx.namer.ours("e", "element")
         self.ctx.namer.release(e)
         declared, row, column = self.named(self._along(fragment, 1, self.k, b.local(e)), across)
         element = shared_element(self.ctx, operand.buffer, (row, column), Place(values={}))
-        one = Element(dtype=operand.buffer.dtype, array=array, subscripts=(var, b.local(e)))
+        one = Element(
+            dtype=target.dtype, array=target.array, subscripts=(*target.subscripts, b.local(e))
+        )
         gather = self.loop(
             b.local(e), fragment.values, *declared, Assign(target=one, value=element)
         )
-        return self.loop(var, count, gather)
+        if not fresh:
+            return [gather]
+        name = Declarator(name=target.array)
+        return [Local(dtype=target.dtype, ctype=vector, names=(name,), const=False), gather]
 
     def _read(self, operand: Region, row: Expr, column: Expr) -> CCall:
         """One lane's part of an operand, whose values are neighbours in the tile."""

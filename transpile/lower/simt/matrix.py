@@ -37,7 +37,8 @@ def plan_matrix(ctx: Context, gemm: Gemm) -> MatrixPlan:
     if ctx.threads % ctx.target.lanes:
         raise failure(
             "T2C510",
-            f"gemm needs whole {ctx.target.group}s of {ctx.target.lanes} threads, but the kernel has {ctx.threads} threads",
+            f"gemm needs whole {ctx.target.group}s of {ctx.target.lanes} threads, "
+            f"but the kernel has {ctx.threads} threads",
             gemm.span,
             help=f"use a multiple of {ctx.target.lanes} threads",
         )
@@ -70,7 +71,8 @@ def plan_matrix(ctx: Context, gemm: Gemm) -> MatrixPlan:
         Choice(
             name=f"{ctx.target.group}s of {gemm.c.buffer.name}",
             value=f"{warps_m} x {warps_n}",
-            reason=f"each {ctx.target.group} computes {m // warps_m} x {n // warps_n}; it reads the fewest operands so",
+            reason=f"each {ctx.target.group} computes {m // warps_m} x {n // warps_n}; "
+            "it reads the fewest operands so",
         )
     )
     return MatrixPlan(

@@ -47,15 +47,44 @@ class _Halves:
     put: ParallelLoop
 
 
-def prefetch_depth(ctx: Context, loads: Sequence[Copy]) -> int:
-    """Shared tiles of each load: two where they fit, one else."""
-    tiles = {copy.dst.buffer.name: _bytes(copy.dst.buffer) for copy in loads}
-    held = sum(_bytes(x) for x in ctx.launch.buffers if x.scope == "shared")
-    return 2 if held + sum(tiles.values()) <= ctx.target.max_shared else 1
+_ADDRESSES = 40  # registers for indices and addresses, by a look at compiled kernels
+
+
+def prefetch_depth(ctx: Context, loads: Sequence[Copy], operands: int) -> int:
+    """Shared tiles of each load: two where they fit, else one; none where registers would spill.
+
+    `operands`: registers that matrix operands take in the loop.
+    """
+    tiles = {copy.dst.buffer.name: copy.dst.buffer for copy in loads}
+    # Where a row may end inside a vector its elements come one by one: a register each.
+    coming = sum(_elements(tile) for tile in tiles.values()) // ctx.threads
+    held = sum(
+        ctx.layouts[x.name].values * max(1, x.dtype.bytes // 4)
+        for x in ctx.launch.buffers
+        if x.scope == "fragment"
+    )
+    needed = held + coming + operands + _ADDRESSES
+    if needed > ctx.target.registers:
+        ctx.choices.append(
+            Choice(
+                name="tiles ahead",
+                value="0",
+                reason=f"a tile on its way takes {coming} registers a thread; with all others that is "
+                f"about {needed}, and {ctx.target.name} has {ctx.target.registers}",
+            )
+        )
+        return 0
+    shared = sum(_bytes(x) for x in ctx.launch.buffers if x.scope == "shared")
+    ahead = sum(_bytes(tile) for tile in tiles.values())
+    return 2 if shared + ahead <= ctx.target.max_shared else 1
+
+
+def _elements(buffer: Buffer) -> int:
+    return prod(b.known(extent) or 1 for extent in buffer.shape)
 
 
 def _bytes(buffer: Buffer) -> int:
-    return prod(b.known(extent) or 1 for extent in buffer.shape) * buffer.dtype.bytes
+    return _elements(buffer) * buffer.dtype.bytes
 
 
 def lower_prefetch(
@@ -162,8 +191,8 @@ class _Prefetch:
 
     # ---- parts of the text
 
-    def _lambda(self, name: str, head: list[CStmt], loops: Sequence[ParallelLoop]) -> Step:
-        body = list(head)
+    def _lambda(self, name: str, head: Sequence[CStmt], loops: Sequence[ParallelLoop]) -> Step:
+        body: list[CStmt] = list(head)
         for loop in loops:
             for part in lower_parallel(self.ctx, loop).body:
                 assert isinstance(part, Section)

@@ -21,7 +21,7 @@ def choose_layouts(ctx: Context, gemms: list[Gemm], matrices: dict[int, MatrixPl
         base = buffer.name.removesuffix("_shared").removesuffix("_smem").removesuffix("_s")
         name = ctx.namer.ours(f"{base}_col", f"{buffer.name}_col")
         ctx.shared[buffer.name] = SharedLayout(function=name, group=group)
-    _exchange_chunks(ctx, gemms)
+    _exchange_chunks(ctx, gemms, matrices)
 
 
 def _rows_together(gemms: list[Gemm], matrices: dict[int, MatrixPlan]) -> dict[Buffer, int]:
@@ -46,19 +46,25 @@ def _rows_together(gemms: list[Gemm], matrices: dict[int, MatrixPlan]) -> dict[B
     }
 
 
-def _exchange_chunks(ctx: Context, gemms: list[Gemm]) -> None:
-    """Tiles that matrix operands are read from get their 16-byte chunks exchanged.
+def _exchange_chunks(ctx: Context, gemms: list[Gemm], matrices: dict[int, MatrixPlan]) -> None:
+    """Tiles that matrix operands are read from get chunks of their rows exchanged.
 
-    Eight rows of a chunk column are read in one phase: chunk c of row r moves to c ^ (r % 8) for rows
-    of 128 bytes or more, c ^ (r / 2 % 4) for 64, c ^ (r / 4 % 2) for 32, so that they fall into
-    different groups of banks (hopper.md 1.3 and 8 have the same formulas).
+    A chunk is what a lane reads at once, at least 16 bytes. Rows that are read in one phase, 128
+    bytes, fall into different groups of banks: with chunks of 16 bytes, chunk c of row r moves to
+    c ^ (r % 8) for rows of 128 bytes or more, c ^ (r / 2 % 4) for 64, c ^ (r / 4 % 2) for 32.
     """
-    for buffer in dict.fromkeys(x.buffer for gemm in gemms for x in (gemm.a, gemm.b)):
+    widest: dict[Buffer, int] = {}
+    for gemm in gemms:
+        instruction = matrices[id(gemm)].instruction
+        for operand, values in ((gemm.a, instruction.a.values), (gemm.b, instruction.b.values)):
+            size = values * operand.buffer.dtype.bits // 8 if instruction.load == "plain" else 0
+            widest[operand.buffer] = max(widest.get(operand.buffer, _CHUNK_BYTES), size)
+    for buffer, chunk_bytes in widest.items():
         if buffer.scope != "shared" or buffer.name in ctx.shared or buffer.dtype.bits % 8:
             continue
         columns = b.known(buffer.shape[-1]) or 1
-        chunk = _CHUNK_BYTES // buffer.dtype.bytes
-        found = _exchange(columns * buffer.dtype.bytes)
+        chunk = chunk_bytes // buffer.dtype.bytes
+        found = _exchange(columns * buffer.dtype.bytes, chunk_bytes)
         if found is None or columns % chunk:
             continue
         divide, modulus = found
@@ -69,11 +75,13 @@ def _exchange_chunks(ctx: Context, gemms: list[Gemm]) -> None:
         )
 
 
-def _exchange(row_bytes: int) -> tuple[int, int] | None:
+def _exchange(row_bytes: int, chunk_bytes: int) -> tuple[int, int] | None:
     """(divide, modulus) of the row's part in the exchange; None where chunks would leave the row."""
     if row_bytes % 128 == 0:
-        return 1, 8
-    return {64: (2, 4), 32: (4, 2)}.get(row_bytes)
+        return 1, 128 // chunk_bytes
+    if row_bytes not in (32, 64) or row_bytes <= chunk_bytes:
+        return None
+    return 128 // row_bytes, row_bytes // chunk_bytes
 
 
 def swizzle_helpers(ctx: Context) -> None:
