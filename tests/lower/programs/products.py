@@ -57,7 +57,11 @@ def batched(Z, M, N, K, block_M=64, block_N=64, block_K=32, num_stages=2, thread
         B: T.Tensor((Z, K, N), "float16"),
         C: T.Tensor((Z, M, N), "float16"),
     ):
-        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), Z, threads=threads) as (bx, by, bz):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), Z, threads=threads) as (
+            bx,
+            by,
+            bz,
+        ):
             A_shared = T.alloc_shared((block_M, block_K), "float16")
             B_shared = T.alloc_shared((block_K, block_N), "float16")
             C_local = T.alloc_fragment((block_M, block_N), "float32")

@@ -1,66 +1,43 @@
-"""A launch with roles as a plan: shared memory, barriers, who runs what, and the launch's conditions."""
+"""The file's entry points: the one with roles, and the ordinary one for what TMA cannot load."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
-from tile2c.transpile.ir.dtypes import BOOL, INT32
-from tile2c.transpile.ir.expr import Const, Expr, Var, const
-from tile2c.transpile.ir.forms import Copy, Function, Launch, Parallel
-from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.plan import (
-    Arc,
-    Branch,
-    CStmt,
-    Declarator,
-    Entry,
-    EntryParam,
-    Escape,
-    LaunchPlan,
-    Local,
-    Loop,
-    Plan,
-    Section,
-    Sync,
-)
+from tile2c.transpile.ir.forms import Function, Launch
+from tile2c.transpile.lower.plan import Entry, Plan
+from tile2c.transpile.lower.rename import rename_reserved
 from tile2c.transpile.lower.simt import kernel as ordinary
-from tile2c.transpile.lower.simt.frames import assign_layouts, gemms, walk
-from tile2c.transpile.lower.simt.hopper import memory
-from tile2c.transpile.lower.simt.hopper.calls import barrier, call, do, ring_helpers
-from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwritten_sums
-from tile2c.transpile.lower.simt.hopper.multiply import name_groups
-from tile2c.transpile.lower.simt.hopper.producer import produce
-from tile2c.transpile.lower.simt.hopper.roles import Roles, plan_roles
-from tile2c.transpile.lower.simt.hopper.store import Passage, passage_of
-from tile2c.transpile.lower.simt.hopper.unfit import Unfit
-from tile2c.transpile.lower.simt.hopper.warpgroups import (
-    THREADS,
-    Registers,
-    accumulator_layout,
-    plan_registers,
-)
-from tile2c.transpile.lower.simt.steps import Node
-from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
-from tile2c.transpile.lower.simt.values import Place, convert
+from tile2c.transpile.lower.simt.hopper.launch import OTHERS_NAMES, WithRoles
+from tile2c.transpile.lower.simt.hopper.panels import with_panels
+from tile2c.transpile.lower.simt.hopper.team import aligned_flag
+from tile2c.transpile.lower.simt.hopper.unfit import Crowded, Unfit
+from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS
 from tile2c.transpile.targets.simt import SimtTarget
 
-GROUP = b.local("warpgroup")
-_OURS = frozenset({"Shared", "shared_bytes"})  # of the file's other entry
+_RESERVED = frozenset(
+    "ring full empty warpgroup group_m group_n aligned Shared shared_bytes Ring TensorMap".split()
+)
 
 
 def plan_of(
     function: Function, launch: Launch, target: SimtTarget, diagnostics: Diagnostics
 ) -> Plan:
     """The plan; with a second entry for sizes and addresses that TMA cannot take. Raises Unfit."""
-    launch = _with_warpgroups(function, launch, target, diagnostics)
-    plain = _WithRoles(function, launch, target, diagnostics, variant=False)
+    function = rename_reserved(function, _RESERVED)
+    (launch,) = function.launches
+    theirs = _with_warpgroups(function, launch, target, diagnostics)
+    launch = with_panels(theirs)
+    plain = WithRoles(function, launch, target, diagnostics, variant=False)
     if not plain.conditional:
         return plain.plan()
-    whole = _WithRoles(function, launch, target, diagnostics, variant=True)
+    whole = WithRoles(function, launch, target, diagnostics, variant=True)
     try:
-        other = ordinary._Lowered(function, launch, target, diagnostics, variant=True, taken=_OURS)
-        return whole.plan_beside(other)
+        other = ordinary._Lowered(
+            function, theirs, target, diagnostics, variant=True, taken=OTHERS_NAMES
+        )
+        return _beside(whole, other)
     except InputError:
         return plain.plan()  # what the ordinary path cannot do at all, the launch requires
 
@@ -72,372 +49,43 @@ def _with_warpgroups(
     x, y, z = launch.threads
     if y * z != 1 or x % THREADS:
         raise Unfit(f"{x * y * z} threads are no row of whole warpgroups of {THREADS}")
-    if launch.thread_vars:
-        return launch
-    for threads in (x, 2 * x):
-        wider = replace(launch, threads=(threads, 1, 1))
+    try:
+        WithRoles(function, launch, target, diagnostics, variant=False)
+    except Crowded as crowded:
+        if launch.thread_vars:
+            raise
+        wider = replace(launch, threads=(2 * x, 1, 1))
         try:
-            _WithRoles(function, wider, target, diagnostics, variant=False)
-        except Unfit as reason:
-            first = reason if threads == x else first  # noqa: F821 (set in the first round)
-            if "do not fit in" not in str(reason):
-                break
-        else:
-            return wider
-    raise first
+            WithRoles(function, wider, target, diagnostics, variant=False)
+        except Unfit:
+            raise crowded from None
+        return wider
+    return launch
 
 
-class _WithRoles(ordinary._Lowered):
-    """The launch lowered for a producer and consumer warpgroups."""
-
-    roles: Roles
-    registers: Registers
-    passages: dict[int, Passage]
-    overwritten: frozenset[str]
-    positive: list[Expr]
-
-    # ---- passes
-
-    def _lower(self) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
-        ctx = self.ctx
-        for name in ("ring", "full", "empty", "warpgroup", "group_m", "group_n", *_OURS):
-            ctx.namer.author(name)
-        self.roles = plan_roles(ctx, self.body)
-        products = gemms(self.body)
-        sums = {x.c.buffer.name: self.roles.products[id(x)] for x in products}
-        self.registers = plan_registers(self.roles.groups, sum(plan.sums for plan in sums.values()))
-        layouts = {name: accumulator_layout(ctx, plan) for name, plan in sums.items()}
-        for product in products:
-            plan = self.roles.products[id(product)]
-            if accumulator_layout(ctx, plan) != layouts[product.c.buffer.name]:
-                raise Unfit(f"two gemms want {product.c.buffer.name} held by different threads")
-            name_groups(ctx, plan, GROUP)
-        if len({(p.groups_m, p.groups_n, p.tiles_m, p.n) for p in sums.values()}) > 1:
-            raise Unfit("the gemms of the loop split their tiles in different ways")
-        self._note_positive()
-        self.zeroed, statements = ordinary.drop_leading_fills(ctx, self.body)
-        self._assign(layouts)
-        loop = self.roles.loop
-        runs = self._facts_of_launch().at_least(b.sub(loop.stop, loop.start), 1)
-        self.overwritten = overwritten_sums(self.roles, self.zeroed, statements, runs)
-        self.passages = self._passages()
-        self.stop, self.stop_line = self._stop()
-        self.producer = produce(ctx, self.roles, self.stop)
-        consumers = ConsumerLowering(
-            ctx,
-            self.frames,
-            self.roles,
-            stop=self.stop,
-            overwritten=self.overwritten,
-            passages=self.passages,
-        )
-        nodes = consumers.body(statements)
-        names = self._shared_between_threads()
-        try:
-            return place_barriers(ordinary._only(nodes, names))
-        except NoPlaceForBarrier as problem:
-            raise Unfit(
-                f"only some threads get from `{problem.arc.source}` to `{problem.arc.sink}`"
-            ) from problem
-
-    def _assign(self, layouts: dict[str, ordinary.Layout]) -> None:
-        ctx, facts = self.ctx, self.ctx.facts
-        for stmt in walk(self.body):
-            if isinstance(stmt, ordinary.For | ordinary.Pipelined):
-                ctx.facts = ctx.facts.with_range(stmt.var, stmt.start, stmt.stop)
-        self.frames = assign_layouts(ctx, self.body, layouts)
-        ctx.facts = facts
-
-    def _passages(self) -> dict[int, Passage]:
-        """Copies of sums to tensors that go through shared memory, by the loop they became."""
-        ring = sum(memory.tile_bytes(load, self.roles.depth) for load in self.roles.loads)
-        found: dict[int, Passage] = {}
-        for before, after in zip(self.ctx.launch.body, self.body, strict=True):
-            if isinstance(before, Copy) and isinstance(after, Parallel):
-                passage = passage_of(self.ctx, before, self.roles, ring)
-                if passage is not None:
-                    found[id(after)] = passage
-        self._note_dims([passage.map.dims for passage in found.values()])
-        return found
-
-    def _note_positive(self) -> None:
-        self.positive = []
-        self._note_dims([load.map.dims for load in self.roles.loads])
-
-    def _note_dims(self, all_dims: list[tuple[Expr, ...]]) -> None:
-        """A tensor map has no empty dimension: known, or a condition of the launch."""
-        for dims in all_dims:
-            for dim in reversed(dims):
-                if dim not in self.positive and not self.ctx.facts.at_least(dim, 1):
-                    self.positive.append(dim)
-
-    def _facts_of_launch(self) -> ordinary.Facts:
-        """What holds when the launch is chosen."""
-        facts = self.ctx.facts
-        for dim in self.positive:
-            facts = facts.with_condition(b.compare(">=", dim, const(1)))
-        return facts
-
-    @property
-    def conditional(self) -> bool:
-        """Whether the launch depends on sizes."""
-        return self.ctx.wants_variant or bool(self.positive)
-
-    def _stop(self) -> tuple[Expr, CStmt | None]:
-        """The loop's end, named where it is more than a name."""
-        loop = self.roles.loop
-        stop = convert(self.ctx, loop.stop, Place(values={}))
-        if b.known(stop) is not None or isinstance(stop, Var):
-            return stop, None
-        name = self.ctx.namer.ours(f"{loop.var.author or loop.var.name}_end", "rounds_end")
-        line = Local(dtype=INT32, names=(Declarator(name=name, value=stop),))
-        return b.local(name), line
-
-    # ---- text
-
-    def statements(self) -> tuple[CStmt, ...]:
-        """Barriers, then the roles."""
-        ctx = self.ctx
-        ring_helpers(ctx)
-        used = [
-            x
-            for x in ctx.launch.buffers
-            if x.scope == "shared" and ordinary._mentions(self.nodes, x.name)
-        ]
-        arrays, self.placed, self.dynamic = memory.declare(ctx, self.roles, used)
-        steps = _for_team(ctx, ordinary.flatten(self.nodes))
-        if ctx.launch.comments:
-            steps = (CStmt(comments=ctx.launch.comments), *steps)
-        both = (self.producer, *steps)
-        head: list[CStmt] = [*arrays]
-        if ctx.variant and ordinary._mentions(steps, "aligned"):
-            head.append(_aligned(True))
-        indices = [*self._block_indices(both), *([self.stop_line] if self.stop_line else [])]
-        if indices:
-            head.append(Section(body=tuple(indices)))
-        consumers: list[CStmt] = [*self._share(consumer=True), *self._sums(), *self._locals()]
-        prologue = ctx.prologue()
-        return (*head, self._barriers(), self._producer(), *consumers, *prologue, *steps)
-
-    def _sums(self) -> list[CStmt]:
-        """Fragments; sums that the first product overwrites need no zeros."""
-        found = []
-        for line in self._fragments():
-            assert isinstance(line, Local)
-            (name,) = line.names
-            if name.name in self.overwritten:
-                remark = f"{line.remark}: the first product overwrites"
-                line = replace(line, names=(replace(name, zero=False),), remark=remark)
-            found.append(line)
-        return found
-
-    def _barriers(self) -> CStmt:
-        stage = self.ctx.namer.ours("stage", "slot")
-        self.ctx.namer.release(stage)
-        at = b.local(stage)
-        warps = const(self.roles.groups * 4)
-        loop = Loop(
-            var=stage,
-            start=const(0),
-            stop=self.roles.extent,
-            step=const(1),
-            body=(
-                do(
-                    "barrier_init",
-                    barrier("full", at),
-                    const(1),
-                    remark="the producer, and its bytes",
-                ),
-                do(
-                    "barrier_init",
-                    barrier("empty", at),
-                    warps,
-                    remark="one arrival a consumer warp",
-                ),
-            ),
-            dtype=INT32,
-        )
-        first = b.compare("==", b.local("threadIdx.x"), const(0))
-        return Section(
-            body=(
-                Branch(condition=first, then=(loop, do("barriers_visible"))),
-                Sync(kind="barrier", remark="the barriers are ready for everyone"),
-            )
-        )
-
-    def _producer(self) -> CStmt:
-        """The last warpgroup, so that the consumers' thread indices are the author's."""
-        ctx, groups = self.ctx, self.roles.groups
-        index = b.div(call("int", b.local("threadIdx.x")), const(THREADS))
-        shuffled = call("__shfl_sync", b.local("0xffffffffu"), index, const(0))
-        group = Local(
-            dtype=INT32,
-            names=(Declarator(name="warpgroup", value=shuffled),),
-            remark="shuffled: uniform for the compiler",
-        )
-        ring = Local(
-            dtype=INT32,
-            ctype="Ring",
-            const=False,
-            names=(Declarator(name="ring", value=None),),
-        )
-        from tile2c.transpile.render.expressions import CPrinter
-
-        ring = replace(ring, ctype=f"Ring<{CPrinter(ctx.target.dialect)(self.roles.extent)}>")
-        one = b.compare("==", b.local("threadIdx.x"), const(groups * THREADS))
-        loop = self.roles.loop
-        body = (
-            *self._share(consumer=False),
-            Branch(condition=one, then=(self.producer,), comments=(loop.quote,)),
-            Escape(kind="return"),
-        )
-        last = b.compare("==", GROUP, const(groups))
-        role = Branch(condition=last, then=body, remark="the producer: one thread starts the loads")
-        return Section(body=(group, ring, role))
-
-    def _share(self, *, consumer: bool) -> list[CStmt]:
-        count = self.registers.consumer if consumer else self.registers.producer
-        if self.registers.producer is None or count is None:
-            return []
-        name = "more_registers" if consumer else "fewer_registers"
-        self.ctx.need(name)
-        return [do(name, template=(const(count),))]
-
-    # ---- plan
-
-    def _maps(self) -> list[EntryParam]:
-        found: dict[str, EntryParam] = {}
-        for part in (*self.roles.loads, *self.passages.values()):
-            kind, described = part.map.dtype, part.map
-            box = " x ".join(str(extent) for extent in reversed(described.box))
-            found[part.map_name] = EntryParam(
-                name=part.map_name,
-                kind="tensor_map",
-                dtype=kind,
-                remark=f"{described.tensor} in boxes of {box}",
-                map=described,
-            )
-        return list(found.values())
-
-    def _params(self, body: tuple[CStmt, ...]) -> tuple[EntryParam, ...]:
-        used = [
-            param
-            for param in super()._params(body)
-            if param.kind != "tensor" or ordinary._mentions(body, param.name)
-        ]
-        return (*self._maps(), *used)
-
-    def _entry(self, body: tuple[CStmt, ...], params: tuple[EntryParam, ...]) -> Entry:
-        threads = ((self.roles.groups + 1) * THREADS, 1, 1)
-        name = self.ctx.function.name
-        return Entry(name=name, params=params, threads=threads, body=body, min_blocks=1)
-
-    def _launch(self, entry: Entry, when: str | None) -> LaunchPlan:
-        return LaunchPlan(
-            group=0,
-            when=when,
-            entry=entry.name,
-            grid=self._grid(),
-            block=entry.threads,
-            shared_bytes=self.dynamic,
-        )
-
-    def _entries(self, body, params):  # type: ignore[no-untyped-def]
-        entry = self._entry(body, params)
-        return (), (entry,), (self._launch(entry, None),)
-
-    def plan(self) -> Plan:
-        return replace(super().plan(), notes=self._notes())
-
-    def _requirements(self) -> tuple[str, ...]:
-        parts = super()._requirements()
-        if self.ctx.variant or not self.conditional:
-            return parts
-        return (*self._sizes_condition(), *parts)
-
-    def _sizes_condition(self) -> list[str]:
-        from tile2c.transpile.render.expressions import CPrinter
-        from tile2c.transpile.render.simt import unnamed
-
-        printer = CPrinter(self.ctx.target.dialect)
-        pitches = [
-            f"{printer(unnamed(stride))} % {width} == 0"
-            for stride, width in self.ctx.aligned_pitches.items()
-        ]
-        return [*pitches, *(f"{printer(unnamed(dim))} > 0" for dim in self.positive)]
-
-    def _condition(self) -> str:
-        return " and ".join([*self._sizes_condition(), *super()._requirements()])
-
-    def plan_beside(self, other: ordinary._Lowered) -> Plan:
-        """One file with this entry and, for all other sizes and addresses, the ordinary one."""
-        mine = super().plan()
-        theirs = other.plan()
-        (entry,) = mine.entries
-        body = (_aligned(False), *theirs.bodies[0].body)
-        rest = Entry(
-            name=f"{entry.name}_any",
-            params=theirs.bodies[0].params,
-            threads=other.ctx.launch.threads,
-            body=body,
-            comments=("Any other sizes and addresses: mma.sync, tiles loaded element by element.",),
-        )
-        condition = self._condition()
-        entry = replace(entry, comments=(f"For rows that TMA can load: {condition}.",))
-        fallback = replace(theirs.launches[1], entry=rest.name)
-        helpers = {str(helper): helper for helper in (*mine.helpers, *theirs.helpers)}
-        constants = {c.name: c for c in (*mine.constants, *theirs.constants)}
-        order = [c for c in self.ctx.function.constants if c.name in constants]
-        return replace(
-            mine,
-            constants=tuple(order),
-            headers=tuple(dict.fromkeys((*mine.headers, *theirs.headers))),
-            helpers=tuple(ordinary.ordered(list(helpers.values()))),
-            entries=(entry, rest),
-            launches=(self._launch(entry, condition), fallback),
-            choices=(*mine.choices, *theirs.choices),
-            notes=self._notes(),
-        )
-
-    def _launch_note(self) -> str:
-        plain = self.ctx.launch.threads[0]
-        note = super()._launch_note()
-        return note.replace(f"block {plain},", f"block {plain + THREADS},")
-
-    def _notes(self) -> tuple[str, ...]:
-        last = self.roles.groups * THREADS
-        plan = next(iter(self.roles.products.values()))
-        part = f"{64 * plan.tiles_m} x {plan.n}"
-        notes = [
-            f"roles    threads 0 to {last - 1}: {self.roles.groups} warpgroups multiply, {part} each "
-            f"(wgmma); thread {last} loads (TMA)"
-            if self.roles.groups > 1
-            else f"roles    threads 0 to {last - 1} multiply {part} (wgmma); thread {last} loads (TMA)"
-        ]
-        for param in self._maps():
-            assert param.map is not None
-            notes.append(f"map      {param.name}: {param.remark}, {param.map.swizzle} swizzle")
-        return tuple(notes)
-
-
-def _aligned(value: bool) -> Local:
-    return Local(
-        dtype=BOOL,
-        names=(Declarator(name="aligned", value=Const(dtype=BOOL, value=value)),),
-        remark="rows start on 16-byte boundaries" if value else "rows may start anywhere",
+def _beside(whole: WithRoles, other: ordinary._Lowered) -> Plan:
+    """One file with the entry with roles and, for all other sizes and addresses, the ordinary one."""
+    mine, theirs = whole.plan(), other.plan()
+    (entry,) = mine.entries
+    rest = Entry(
+        name=f"{entry.name}_any",
+        params=theirs.bodies[0].params,
+        threads=other.ctx.launch.threads,
+        body=(aligned_flag(False), *theirs.bodies[0].body),
+        comments=("Any other sizes and addresses: mma.sync, tiles loaded element by element.",),
     )
-
-
-def _for_team(ctx: ordinary.Context, body: tuple[CStmt, ...]) -> tuple[CStmt, ...]:
-    """Barriers of the block become those of the consumers: the producer takes no part."""
-    found: list[CStmt] = []
-    for stmt in body:
-        if isinstance(stmt, Sync):
-            ctx.need("consumers_sync", count=ctx.threads)
-            stmt = do("consumers_sync", remark=stmt.remark)
-        elif isinstance(stmt, Section | Loop):
-            stmt = replace(stmt, body=_for_team(ctx, stmt.body))
-        elif isinstance(stmt, Branch):
-            stmt = replace(stmt, then=_for_team(ctx, stmt.then), orelse=_for_team(ctx, stmt.orelse))
-        found.append(stmt)
-    return tuple(found)
+    condition = whole.condition()
+    entry = replace(entry, comments=(f"For rows that TMA can load: {condition}.",))
+    fallback = replace(theirs.launches[1], entry=rest.name)
+    helpers = {str(helper): helper for helper in (*mine.helpers, *theirs.helpers)}
+    constants = {c.name for c in (*mine.constants, *theirs.constants)}
+    return replace(
+        mine,
+        constants=tuple(c for c in whole.ctx.function.constants if c.name in constants),
+        headers=tuple(dict.fromkeys((*mine.headers, *theirs.headers))),
+        helpers=tuple(ordinary.ordered(list(helpers.values()))),
+        entries=(entry, rest),
+        launches=(whole.launch_of(entry, condition), fallback),
+        choices=(*mine.choices, *theirs.choices),
+        requires=(),
+    )

@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class Unfit(Exception):
     """The launch takes the ordinary path; the message is a line of the file's header."""
+
+
+class Crowded(Unfit):
+    """The sums do not fit in the registers of so few threads."""

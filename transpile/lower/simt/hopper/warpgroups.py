@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tile2c.transpile.ir.forms import Gemm
 from tile2c.transpile.lower.plan import Choice
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.hopper.unfit import Unfit
+from tile2c.transpile.lower.simt.hopper.unfit import Crowded, Unfit
 from tile2c.transpile.lower.simt.layouts import Axis, Digit, Layout
 from tile2c.transpile.lower.simt.matrix import gemm_extents
 
@@ -83,18 +83,18 @@ def plan_warpgroups(ctx: Context, gemm: Gemm, groups: int) -> WarpgroupPlan:
 
 
 def plan_registers(groups: int, sums: int) -> Registers:
-    """Shares of the register file: what the producer leaves goes to the consumers; raises Unfit."""
+    """Shares of the register file: what the producer leaves goes to the consumers; raises Crowded."""
     total = (groups + 1) * THREADS
     share = min(_FILE // total // 8 * 8, 255)
     if groups == 1:
         if sums + _SPARE > share:
-            raise Unfit(_crowded(sums, share))
+            raise Crowded(_crowded(sums, share))
         return Registers(producer=None, consumer=share)
     left = share * total - _PRODUCER * THREADS
     consumer = min(left // (groups * THREADS) // 8 * 8, 240)
     producer = min((share * total - consumer * groups * THREADS) // THREADS // 8 * 8, 40)
     if sums + _SPARE > consumer:
-        raise Unfit(_crowded(sums, consumer))
+        raise Crowded(_crowded(sums, consumer))
     return Registers(producer=producer, consumer=consumer)
 
 
