@@ -44,6 +44,16 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "row_strips": ({}, PLANES),
     "rows_of_a_tile": ({}, PLANES),
     "single_elements": ({}, PLANES),
+    "branches": ({}, PLANES),
+    "dequantize": ({}, PLANES),
+    "four_inputs": ({}, PLANES),
+    "many_inputs": ({}, [*LINES, {"N": 9000}]),
+    "mixed": ({}, PLANES),
+    "tall_tiles": ({}, [*PLANES, {"M": 600, "N": 90}]),
+    "three_grids": (
+        {},
+        [{"B": b, "M": m, "N": n} for b, m, n in ((1, 1, 1), (2, 3, 31), (3, 5, 100))],
+    ),
 }
 
 # The rest covers the same mechanisms in other mixtures.

@@ -35,7 +35,12 @@ def comments(text: str) -> str:
 def comment(text: str, columns: int) -> str:
     """The text as `//` lines no wider than `columns`."""
     lines, line = [], "//"
-    for word in _BREAK.split(text):
+    words = [
+        part
+        for word in _BREAK.split(text)
+        for part in (word.split(" ") if len(word) + 3 > columns else [word])
+    ]
+    for word in words:
         if len(line) + 1 + len(word) > columns and line != "//":
             lines.append(line)
             line = "//"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tile2c.transpile.ir.dtypes import INT32, DType
-from tile2c.transpile.ir.expr import Binary, Const, Expr, Var, const
+from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
+from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, const
 from tile2c.transpile.lower.cores.layouts import is_zero, plus, times
 from tile2c.transpile.lower.cores.plan import (
     Argument,
@@ -150,7 +150,7 @@ class Calls:
             for value in (dst, *values)
             if value.kind == "tile"
         )
-        return not far and rows <= target.max_repeats and chunks <= rows and dst.kind == "tile"
+        return not far and chunks <= rows and dst.kind == "tile"
 
     def _spread(self, value: Value) -> Value:
         """A value for each row as one block for each row; a single one as one block."""
@@ -193,9 +193,13 @@ class Calls:
                 outer.append(far.get(value.kind, 0))
             return Strides(values=(*inner, *outer))
 
-        def call(at: Expr, mask: int) -> VectorCall:
+        def one(at: Expr, mask: int, row: Expr, rows: Expr) -> VectorCall:
             def place(value: Value) -> TileRef:
-                return moved(value.at, at) if value.kind in ("tile", "row") else value.at
+                if value.kind == "column":
+                    return moved(value.at, times(row, block))
+                if value.kind == "tile":
+                    return moved(moved(value.at, times(row, self.shape.step(value.pitch))), at)
+                return moved(value.at, at) if value.kind == "row" else value.at
 
             return VectorCall(
                 function=function,
@@ -203,11 +207,14 @@ class Calls:
                 arguments=(
                     *(place(value) for value in values),
                     const(mask),
-                    self.shape.rows,
+                    rows,
                     strides(),
                 ),
                 covers=dst.whole,
             )
+
+        def call(at: Expr, mask: int) -> Step:
+            return self.in_groups(lambda row, rows: one(at, mask, row, rows))
 
         full = columns // lanes
         column = self.shape.column_var
@@ -227,7 +234,28 @@ class Calls:
             )
         if columns % lanes:
             tail = call(const(full * lanes), columns % lanes)
-            self.emit(replace(tail, goes_on=full > 0))
+            if isinstance(tail, VectorCall):
+                tail = replace(tail, goes_on=full > 0)
+            self.emit(tail)
+
+    def in_groups(self, call: Callable[[Expr, Expr], VectorCall]) -> Step:
+        """One call over all rows, or a loop over as many rows as one call can repeat over."""
+        most = self.tiles.target.max_repeats // 8 * 8
+        if self.shape.most_rows <= self.tiles.target.max_repeats:
+            return call(const(0), self.shape.rows)
+        row = self.shape.row_var
+        left = Binary(dtype=INT32, op="-", a=self.shape.rows, b=row)
+        few = Compare(dtype=BOOL, op="<", a=left, b=const(most))
+        rows = Select(dtype=INT32, condition=few, a=left, b=const(most))
+        return Loop(
+            var=row,
+            start=const(0),
+            stop=self.shape.rows,
+            step=const(most),
+            body=(call(row, rows),),
+            independent=True,
+            own=True,
+        )
 
     def _row_calls(
         self, function: str, dst: Value, values: list[Value], columns: int, lanes: int

@@ -231,6 +231,19 @@ def _rewritten(body: tuple[Step, ...], loops: frozenset[str]) -> set[str]:
     return twice
 
 
+def flags_used(body: tuple[Step, ...]) -> frozenset[frozenset[Unit]]:
+    """Pairs of units between which an `Order` stands, but for those that prepare a copy: these come
+    right after their tile gave its own event back."""
+    found: set[frozenset[Unit]] = set()
+    for step in body:
+        if isinstance(step, Order):
+            found.add(frozenset((step.before, step.after)))
+        if not (isinstance(step, Branch) and step.prefills):
+            for inner in bodies(step):
+                found |= flags_used(inner)
+    return frozenset(found)
+
+
 def variables_of(node: object) -> list[Var]:
     """Variables of an expression, a step or a list of them, as often as they occur."""
     if isinstance(node, Var):

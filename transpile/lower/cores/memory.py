@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tile2c.transpile.lower.cores.plan import Tile
+from tile2c.transpile.lower.cores.plan import Tile, Unit
 from tile2c.transpile.targets.cores import CoresTarget
 
 
@@ -19,6 +19,7 @@ class Fit:
     bytes: int
     depth: str  # what was chosen, for the plan
     reason: str
+    roomy: bool  # memory would hold two copies of everything
 
 
 def capacity(target: CoresTarget, selects: bool) -> int:
@@ -26,27 +27,40 @@ def capacity(target: CoresTarget, selects: bool) -> int:
     return target.local_bytes - (target.select_bytes if selects else 0)
 
 
-def fit(tiles: dict[str, Tile], target: CoresTarget, room: int, *, repeats: bool) -> Fit | None:
-    """The first of: two copies of every queued tile, of those that arrive, of none.
+def fit(
+    tiles: dict[str, Tile],
+    target: CoresTarget,
+    room: int,
+    flags: frozenset[frozenset[Unit]],
+    *,
+    repeats: bool,
+) -> Fit | None:
+    """Two copies of every queued tile if they fit, else of as many as do: loads come first.
 
+    `flags` are the pairs of units that flags outside of queues order; they need an event id too.
     `repeats`: whether tiles are used more than once, so that a second copy is of use.
     """
-    choices: tuple[tuple[set[str], str, str], ...] = (
-        ({"in", "out"}, "2", "loads, computing and stores of different rounds overlap"),
-        ({"in"}, "2 for loads, 1 for stores", "two copies of every tile do not fit"),
-        (set(), "1", "two copies do not fit" if repeats else "nothing is loaded twice"),
-    )
-    for places, depth, reason in choices:
-        if places and not repeats:
-            continue
-        found = {
-            name: replace(tile, depth=2 if tile.place in places else 1)
-            for name, tile in tiles.items()
-        }
-        size = used(found)
-        if size <= room and _few_enough(found, target):
-            return Fit(found, size, depth, reason)
-    return None
+    single = {name: replace(tile, depth=1) for name, tile in tiles.items()}
+    if used(single) > room or not _few_enough(single, target, flags):
+        return None
+    if not repeats:
+        return Fit(single, used(single), "1", "nothing is loaded twice", True)
+    queued = [name for name, tile in tiles.items() if tile.place != "work"]
+    found, short = single, []
+    for name in sorted(queued, key=lambda name: tiles[name].place != "in"):
+        more = {**found, name: replace(found[name], depth=2)}
+        if used(more) <= room and _few_enough(more, target, flags):
+            found = more
+        else:
+            short.append(name)
+    bytes_of_all = used(single) + sum(tiles[name].bytes for name in queued)
+    roomy = bytes_of_all <= room
+    if not short:
+        reason = "loads, computing and stores of different rounds overlap"
+        return Fit(found, used(found), "2", reason, roomy)
+    why = "event ids" if roomy else "bytes"
+    depth = f"2, but 1 of {', '.join(short)}"
+    return Fit(found, used(found), depth, f"there are not enough {why} for more", roomy)
 
 
 def used(tiles: dict[str, Tile]) -> int:
@@ -54,9 +68,16 @@ def used(tiles: dict[str, Tile]) -> int:
     return sum(tile.bytes * tile.depth for tile in tiles.values())
 
 
-def _few_enough(tiles: dict[str, Tile], target: CoresTarget) -> bool:
-    for place in ("in", "out"):
+def _few_enough(
+    tiles: dict[str, Tile], target: CoresTarget, flags: frozenset[frozenset[Unit]]
+) -> bool:
+    """Whether event ids suffice: each copy of a queued tile may hold one."""
+    pairs: dict[str, frozenset[Unit]] = {
+        "in": frozenset(("MTE2", "V")),
+        "out": frozenset(("V", "MTE3")),
+    }
+    for place, pair in pairs.items():
         copies = sum(tile.depth for tile in tiles.values() if tile.place == place)
-        if copies > target.max_queue_buffers:
+        if copies + (pair in flags) > target.max_queue_buffers:
             return False
     return sum(tile.depth for tile in tiles.values()) <= target.max_buffers

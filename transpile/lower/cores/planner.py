@@ -16,7 +16,7 @@ from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, const
 from tile2c.transpile.lower.cores.context import Context, Scope
 from tile2c.transpile.lower.cores.extents import Edges, find_edges
-from tile2c.transpile.lower.cores.flags import place_flags
+from tile2c.transpile.lower.cores.flags import flags_used, place_flags
 from tile2c.transpile.lower.cores.layouts import Layout, constant_of, layouts, times
 from tile2c.transpile.lower.cores.memory import Fit, capacity, fit, used
 from tile2c.transpile.lower.cores.names import Names
@@ -55,13 +55,13 @@ def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
     staged = stage_globals(whole_tiles, target, taken)
     launch = split_versions(staged, taken)
     whole = _Attempt(function, launch, target, Names(set(taken)))
-    if whole.fit is not None and (whole.fit.depth == "2" or not whole.repeats):
+    if whole.fit is not None and whole.fit.roomy:
         return whole.plan(None)
     for cut in cuts(launch, whole.layouts, whole.edges):
         names = Names(set(taken))
         smaller = split(launch, cut, whole.layouts, whole.edges, names)
         attempt = _Attempt(function, smaller, target, names)
-        if attempt.fit is not None and attempt.fit.depth == "2":
+        if attempt.fit is not None and attempt.fit.roomy:
             return attempt.plan(cut)
     if whole.fit is None:
         whole = _Attempt(function, staged, target, Names(set(taken)))
@@ -122,12 +122,15 @@ class _Attempt:
         raw = self.context.body(scope)
         known = {tile.name: tile for tile in self.context.tiles.all()}
         used_here = {name: tile for name, tile in known.items() if _is_used(raw, name)}
-        self.steps, placed = place_tiles(raw, used_here)
+        self.steps, placed = place_tiles(raw, used_here, target.max_queue_buffers - 1)
         self.repeats = self.grid.persistent or _has_loop(raw)
         self.selects = _has_call(raw, "Select")
         self.placed = placed
+        self.setup = self._setup()
+        self.body = place_flags(self.setup, self.steps, placed)
         room = capacity(target, self.selects)
-        self.fit: Fit | None = fit(placed, target, room, repeats=self.repeats)
+        flags = flags_used(self.body)
+        self.fit: Fit | None = fit(placed, target, room, flags, repeats=self.repeats)
 
     def _grid(self, facts: Facts) -> _Launch:
         extents = [
@@ -180,8 +183,7 @@ class _Attempt:
     def plan(self, cut: Cut | None) -> CoresPlan:
         assert self.fit is not None
         tiles = self.fit.tiles
-        setup = self._setup()
-        body = place_flags(setup, self.steps, tiles)
+        setup, body = self.setup, self.body
         outside = {*tiles, *self.grid_names(), *_taken_outside(self.function)}
         body = scoped_names(body, frozenset(outside))
         blocks = self.grid.blocks

@@ -41,12 +41,17 @@ class Life:
 
 
 def place_tiles(
-    body: tuple[Step, ...], tiles: Mapping[str, Tile]
+    body: tuple[Step, ...], tiles: Mapping[str, Tile], most: int
 ) -> tuple[tuple[Step, ...], dict[str, Tile]]:
-    """The steps with queue steps in them, and the tiles with place and position set."""
+    """The steps with queue steps in them, and the tiles with place and position set.
+
+    At most `most` tiles a place travel in queues, the first ones; flags order the rest.
+    """
     placed: dict[str, Tile] = {}
     for name, tile in tiles.items():
         place = _place(body, name)
+        if sum(other.place == place for other in placed.values()) >= most:
+            place = "work"
         if place != "work":
             body = _inserted(body, name, place)
         position = {"in": "VECIN", "out": "VECOUT"}.get(place, _position(body, name))

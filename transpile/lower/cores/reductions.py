@@ -15,7 +15,15 @@ from tile2c.transpile.lower.cores.calls import Calls, moved
 from tile2c.transpile.lower.cores.context import Context
 from tile2c.transpile.lower.cores.copies import convert, whole_shape
 from tile2c.transpile.lower.cores.layouts import times
-from tile2c.transpile.lower.cores.plan import Argument, Loop, Strides, TileRef, VectorCall, Word
+from tile2c.transpile.lower.cores.plan import (
+    Argument,
+    Loop,
+    Step,
+    Strides,
+    TileRef,
+    VectorCall,
+    Word,
+)
 from tile2c.transpile.lower.cores.values import Value
 
 _WORDS = {"sum": "Sum", "abssum": "Sum", "max": "Max", "absmax": "Max", "min": "Min"}
@@ -166,9 +174,9 @@ class _Reduction:
         result = Value(kind="row", dtype=dtype, ref=ref)
         repeat = self.context.tiles.repeat(dtype)
         lanes = self.context.tiles.lanes(dtype)
-        many = 1 < shape.most_rows <= self.context.target.max_repeats
+        many = shape.most_rows > 1
         if many and shape.most_columns <= repeat:
-            self._fold(result.at, src.at, shape.most_columns, src.pitch // lanes)
+            self._fold(result.at, src.at, shape.most_columns, src.pitch // lanes, dtype)
         elif many and self._wide_enough(src.pitch // lanes, repeat):
             self._lane_by_lane(result.at, src, dtype, repeat)
         else:
@@ -181,20 +189,21 @@ class _Reduction:
         chunks = -(-self.calls.shape.most_columns // repeat)
         return pitch <= self.context.target.max_stride and chunks < self.calls.shape.most_rows
 
-    def _fold(self, dst: TileRef, src: TileRef, mask: int, pitch: int) -> None:
+    def _fold(self, dst: TileRef, src: TileRef, mask: int, pitch: int, dtype: DType) -> None:
         """One element from each repeat."""
         order = () if self.word == "Sum" else (Word(text="ReduceOrder::ORDER_ONLY_VALUE"),)
-        self.context.emit(
-            VectorCall(
+        lanes = self.context.tiles.lanes(dtype)
+
+        def call(row: Expr, rows: Expr) -> VectorCall:
+            at = moved(src, times(row, pitch * lanes))
+            return VectorCall(
                 function=f"WholeReduce{self.word}",
-                dst=dst,
+                dst=moved(dst, row),
                 covers=self.covers(dst),
-                arguments=(
-                    src, const(mask), self.calls.shape.rows, const(1), const(1), const(pitch),
-                    *order,
-                ),
+                arguments=(at, const(mask), rows, const(1), const(1), const(pitch), *order),
             )
-        )  # fmt: skip
+
+        self.context.emit(self.calls.in_groups(call))
 
     def _lane_by_lane(self, dst: TileRef, src: Value, dtype: DType, repeat: int) -> None:
         shape = self.calls.shape
@@ -207,12 +216,17 @@ class _Reduction:
         far = Strides(values=(1, 1, 1, 8, 8, pitch))
         full, rest = divmod(shape.most_columns, repeat)
 
-        def call(at: Expr, mask: int) -> VectorCall:
+        def one(at: Expr, mask: int, row: Expr, rows: Expr) -> VectorCall:
+            into = moved(partial, times(row, repeat))
+            source = moved(moved(src.at, times(row, shape.step(src.pitch))), at)
             return VectorCall(
                 function=_COMBINE[self.word],
-                dst=partial,
-                arguments=(partial, moved(src.at, at), const(mask), shape.rows, far),
+                dst=into,
+                arguments=(into, source, const(mask), rows, far),
             )
+
+        def call(at: Expr, mask: int) -> Step:
+            return self.calls.in_groups(lambda row, rows: one(at, mask, row, rows))
 
         column = shape.column_var
         if full == 1:
@@ -229,7 +243,7 @@ class _Reduction:
             )
         if rest:
             self.context.emit(call(const(full * repeat), rest))
-        self._fold(dst, partial, repeat, 8)
+        self._fold(dst, partial, repeat, 8, dtype)
 
     def _row_by_row(self, dst: TileRef, src: Value, dtype: DType, repeat: int) -> None:
         shape = self.calls.shape

@@ -44,7 +44,7 @@ def _parallel(stmt: forms.Parallel, taken: set[str]) -> Stmt:
         last = place == len(stmt.loop_vars) - 1
         size = const(_LAST if last else _OTHER, _fresh(f"{var.name}_tile", taken))
         outer = Var(dtype=INT32, name=_fresh(f"{var.name}_block", taken), kind="loop")
-        inner = replace(stmt, **_cut(stmt, place, outer, size), quote="", comments=())
+        inner = _cut(stmt, place, outer, size)
         stop = Binary(dtype=INT32, op="ceildiv", a=extent, b=size)
         return forms.For(
             kind="serial",
@@ -60,8 +60,8 @@ def _parallel(stmt: forms.Parallel, taken: set[str]) -> Stmt:
     return stmt
 
 
-def _cut(stmt: forms.Parallel, place: int, outer: Var, size: Const) -> dict[str, object]:
-    """Extents and body for one tile; iterations past the end do nothing."""
+def _cut(stmt: forms.Parallel, place: int, outer: Var, size: Const) -> forms.Parallel:
+    """The loop over one tile; iterations past the end do nothing."""
     var, whole = stmt.loop_vars[place], stmt.extents[place]
     index = plus(times(outer, size), var)
 
@@ -71,7 +71,8 @@ def _cut(stmt: forms.Parallel, place: int, outer: Var, size: Const) -> dict[str,
     body = tuple(rewrite_statement(inner, moved) for inner in stmt.body)
     inside = Compare(dtype=BOOL, op="<", a=index, b=whole)
     extents = (*stmt.extents[:place], size, *stmt.extents[place + 1 :])
-    return {"extents": extents, "body": (forms.If(condition=inside, then=body),)}
+    guarded = forms.If(condition=inside, then=body)
+    return replace(stmt, extents=extents, body=(guarded,), quote="", comments=())
 
 
 def _fresh(name: str, taken: set[str]) -> str:
