@@ -166,6 +166,20 @@ def test_returns_and_conditions_of_macros(kernel: Make) -> None:
     assert "inlined from here: program.py:" in result.messages[0]
 
 
+def test_helpers_hold_no_loops_of_the_kernel(kernel: Make) -> None:
+    result = kernel(
+        "helper(B)",
+        before="""
+        def helper(X):
+            for i in T.serial(3):
+                X[i, 0] = 1
+        """,
+    )
+    (message,) = result.messages
+    assert "helper runs when the kernel is built; a loop of the kernel in it needs a macro" in message
+    assert message.endswith("= help: @T.macro above def helper")
+
+
 def test_old_spellings_are_understood(program: Make) -> None:
     result = program(
         """

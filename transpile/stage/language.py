@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -180,6 +180,17 @@ class Language(Tracer):
         if method.name == "access_ptr":
             return self._dispatch(Call(self, "access_ptr", node, [receiver, *rest], keywords))
         raise self.fail("T2C242", f"the method {method.name} is not part of the language", node)
+
+    def iterate(self, value: Value, node: ast.AST) -> Iterator[Value]:
+        if isinstance(value, Loop):
+            raise self.fail(
+                "T2C215",
+                f"{self.frame.function or 'this code'} runs when the kernel is built; a loop of "
+                "the kernel in it needs a macro",
+                node,
+                help=f"@T.macro above def {self.frame.function}" if self.frame.function else None,
+            )
+        return Tracer.iterate(self, value, node)
 
     # -- statements ------------------------------------------------------------------------------
 
