@@ -176,7 +176,9 @@ def test_helpers_hold_no_loops_of_the_kernel(kernel: Make) -> None:
         """,
     )
     (message,) = result.messages
-    assert "helper runs when the kernel is built; a loop of the kernel in it needs a macro" in message
+    assert (
+        "helper runs when the kernel is built; a loop of the kernel in it needs a macro" in message
+    )
     assert message.endswith("= help: @T.macro above def helper")
 
 
