@@ -7,7 +7,7 @@ each fragment in it is a projection; dimensions a fragment lacks are replicas.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tile2c.transpile.diagnostics.diagnostic import failure
@@ -16,7 +16,13 @@ from tile2c.transpile.ir.forms import For, Gemm, If, Parallel, Pipelined, Reduce
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.simt.access import all_loads, all_stores, vector_width
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.layouts import Layout, default_layout, project
+from tile2c.transpile.lower.simt.layouts import (
+    Digit,
+    Layout,
+    assemble,
+    default_layout,
+    spread,
+)
 
 Slot = tuple[str, int]  # ("x", dimension) or ("loop 3", dimension)
 
@@ -136,6 +142,109 @@ def _components(
     return list(found.values())
 
 
+class _Distribution:
+    """Digits of every class of one frame, and the layouts that follow."""
+
+    def __init__(
+        self, ctx: Context, classes: _Classes, members: _Members, pinned: dict[str, Layout]
+    ) -> None:
+        self.ctx, self.classes, self.members, self.pinned = ctx, classes, members, pinned
+        self.digits: dict[Slot, tuple[Digit, ...]] = {}
+
+    def root(self, name: str, dim: int) -> Slot:
+        return self.classes.find((name, dim))
+
+    def pin(self) -> None:
+        """Accumulators decide first; two of them have to agree on what they share."""
+        for buffer in self.members.fragments:
+            layout = self.pinned.get(buffer.name)
+            if layout is None:
+                continue
+            for dim, digits in enumerate(layout.dims):
+                held = self.digits.setdefault(self.root(buffer.name, dim), digits)
+                if [d.owner() for d in held] != [d.owner() for d in digits]:
+                    raise failure(
+                        "T2C503",
+                        f"{buffer.name} is held by other threads than the fragments it is used with",
+                        buffer.span,
+                        help="pass one of them through a shared tile, or give the gemms the same "
+                        "number of rows (or policy)",
+                    )
+
+    def fill(self, reduced: set[Slot]) -> None:
+        """The other fragments, the largest first; what no fragment has, loops spread themselves."""
+        order = sorted(
+            self.members.fragments,
+            key=lambda x: (-len(x.shape), -prod(b.known(extent) or 1 for extent in x.shape)),
+        )
+        for buffer in order:
+            shape = tuple(b.known(extent) or 1 for extent in buffer.shape)
+            self._assign([self.root(buffer.name, dim) for dim in range(len(shape))], shape, reduced)
+        for name, loop in self.members.loops:
+            extents = [b.known(extent) for extent in loop.extents]
+            if any(extent is None for extent in extents):
+                raise failure(
+                    "T2C504", "a loop over fragments needs extents known at build time", loop.span
+                )
+            roots = [self.root(name, dim) for dim in range(len(extents))]
+            self._assign(roots, tuple(extent or 1 for extent in extents), reduced)
+
+    def _assign(self, roots: list[Slot], shape: tuple[int, ...], reduced: set[Slot]) -> None:
+        open_dims = [dim for dim, root in enumerate(roots) if root not in self.digits]
+        if not open_dims:
+            return
+        width = self._width(roots[-1], shape[-1]) if open_dims[-1] == len(shape) - 1 else 1
+        if len(open_dims) == len(shape):
+            gone = frozenset(
+                dim
+                for dim, root in enumerate(roots)
+                if any(self.classes.find(slot) == root for slot in reduced)
+            )
+            layout = default_layout(shape, self.ctx.threads, self.ctx.target.lanes, width, gone)
+            for dim, root in enumerate(roots):
+                self.digits.setdefault(root, layout.dims[dim])
+            return
+        for dim in reversed(open_dims):
+            dims = [self.digits.get(root, ()) for root in roots]
+            free = assemble(dims, shape, self.ctx.threads).replicas()
+            self.digits[roots[dim]] = spread(
+                shape[dim], width if dim == len(shape) - 1 else 1, free
+            )
+
+    def _width(self, root: Slot, extent: int) -> int:
+        """Elements in a thread's vector: what every memory access along this dimension allows."""
+        ctx, facts = self.ctx, self.ctx.facts
+        width, found = extent, False
+        for name, loop in self.members.loops:
+            last = len(loop.loop_vars) - 1
+            if self.root(name, last) != root:
+                continue
+            for var, size in zip(loop.loop_vars, loop.extents, strict=True):
+                ctx.facts = ctx.facts.with_range(var, const(0), size)
+            accesses = [x for x in _accessed(loop) if x[0].scope in ("global", "shared")]
+            if accesses:
+                found = True
+                width = min(width, vector_width(ctx, accesses, loop.loop_vars[last].name, extent))
+            ctx.facts = facts
+        return width if found else 1
+
+    def layout(self, name: str, shape: tuple[int, ...], place: Buffer | Parallel) -> Layout:
+        """The layout of a fragment or loop from the digits of its dimensions."""
+        roots = [self.root(name, dim) for dim in range(len(shape))]
+        if len(set(roots)) < len(roots):
+            raise failure(
+                "T2C503",
+                "two dimensions of one tile would be held by the same threads: a fragment is indexed "
+                "in two ways by the loops that use it",
+                place.span,
+                help="pass the values of one of them through a shared tile",
+            )
+        for held, layout in self.pinned.items():  # loops over accumulators follow their storage
+            if roots == [self.root(held, dim) for dim in range(len(layout.dims))]:
+                return replace(layout, shape=shape)
+        return assemble([self.digits[root] for root in roots], shape, self.ctx.threads)
+
+
 def _distribute(
     ctx: Context,
     classes: _Classes,
@@ -144,101 +253,17 @@ def _distribute(
     reduced: set[Slot],
     frames: Frames,
 ) -> None:
-    primary = _primary(members, pinned)
-    basis = [classes.find((primary.name, dim)) for dim in range(len(primary.shape))]
-    if primary.name in pinned:
-        layout = pinned[primary.name]
-    else:
-        shape = tuple(b.known(extent) or 1 for extent in primary.shape)
-        gone = frozenset(
-            dim
-            for dim, root in enumerate(basis)
-            if any(classes.find(slot) == root for slot in reduced)
-        )
-        width = _width(ctx, classes, members, basis, shape[-1])
-        layout = default_layout(shape, ctx.threads, ctx.target.lanes, width, gone)
+    distribution = _Distribution(ctx, classes, members, pinned)
+    distribution.pin()
+    distribution.fill(reduced)
     for buffer in members.fragments:
-        if buffer.name in pinned:
-            ctx.layouts[buffer.name] = pinned[buffer.name]
-            continue
-        keep = [
-            _place(classes, basis, (buffer.name, dim), buffer) for dim in range(len(buffer.shape))
-        ]
         shape = tuple(b.known(extent) or 1 for extent in buffer.shape)
-        ctx.layouts[buffer.name] = layout if buffer is primary else project(layout, keep, shape)
-    for name, loop in members.loops:
-        places = [
-            _loop_place(classes, basis, (name, dim), loop) for dim in range(len(loop.loop_vars))
-        ]
-        extents = tuple(b.known(extent) for extent in loop.extents)
-        if any(extent is None for extent in extents):
-            raise failure(
-                "T2C504", "a loop over fragments needs extents known at build time", loop.span
-            )
-        shape = tuple(extent or 1 for extent in extents)
-        frames.loops[id(loop)] = (
-            _reshaped(layout, shape)
-            if places == list(range(len(basis)))
-            else project(layout, places, shape)
+        ctx.layouts[buffer.name] = pinned.get(buffer.name) or distribution.layout(
+            buffer.name, shape, buffer
         )
-
-
-def _reshaped(layout: Layout, shape: tuple[int, ...]) -> Layout:
-    return Layout(shape, layout.dims, layout.threads, layout.axes, layout.element)
-
-
-def _primary(members: _Members, pinned: dict[str, Layout]) -> Buffer:
-    """The fragment that decides: an accumulator, else the one with most dimensions and elements."""
-    held = [buffer for buffer in members.fragments if buffer.name in pinned]
-    if held:
-        return held[0]
-    return max(
-        members.fragments,
-        key=lambda x: (len(x.shape), prod(b.known(extent) or 1 for extent in x.shape)),
-    )
-
-
-def _place(classes: _Classes, basis: list[Slot], slot: Slot, buffer: Buffer) -> int:
-    root = classes.find(slot)
-    if root not in basis:
-        raise failure(
-            "T2C503",
-            f"{buffer.name} is used with loop variables of tiles that have different shapes",
-            buffer.span,
-            help="give the fragments of one loop dimensions that its loop variables share",
-        )
-    return basis.index(root)
-
-
-def _loop_place(classes: _Classes, basis: list[Slot], slot: Slot, loop: Parallel) -> int:
-    root = classes.find(slot)
-    if root in basis:
-        return basis.index(root)
-    raise failure(
-        "T2C503",
-        f"`{loop.loop_vars[slot[1]].name}` indexes no dimension of the tile this loop works on",
-        loop.span,
-        help="index a fragment with every loop variable, or use T.serial for this one",
-    )
-
-
-def _width(
-    ctx: Context, classes: _Classes, members: _Members, basis: list[Slot], extent: int
-) -> int:
-    """Elements in a thread's vector: what every memory access along the last dimension allows."""
-    facts, width, found = ctx.facts, extent, False
     for name, loop in members.loops:
-        last = len(loop.loop_vars) - 1
-        if classes.find((name, last)) != basis[-1]:
-            continue
-        for var, size in zip(loop.loop_vars, loop.extents, strict=True):
-            ctx.facts = ctx.facts.with_range(var, const(0), size)
-        accesses = [x for x in _accessed(loop) if x[0].scope in ("global", "shared")]
-        if accesses:
-            found = True
-            width = min(width, vector_width(ctx, accesses, loop.loop_vars[last].name, extent))
-        ctx.facts = facts
-    return width if found else 1
+        shape = tuple(b.known(extent) or 1 for extent in loop.extents)
+        frames.loops[id(loop)] = distribution.layout(name, shape, loop)
 
 
 def gemms(body: Sequence[Stmt]) -> list[Gemm]:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import DTYPES, INT32
-from tile2c.transpile.ir.expr import Expr, const
+from tile2c.transpile.ir.expr import Const, Expr, const
 from tile2c.transpile.ir.forms import Gemm, Region
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
     Address,
     Assign,
+    Branch,
     CCall,
     CStmt,
     Declarator,
@@ -22,16 +23,24 @@ from tile2c.transpile.lower.plan import (
     Section,
 )
 from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.iteration import changed, loop_over
+from tile2c.transpile.lower.simt.layouts import Digit
 from tile2c.transpile.lower.simt.matrix import MatrixPlan, row_of_fragment
 from tile2c.transpile.lower.simt.steps import Access, Step
-from tile2c.transpile.lower.simt.values import Place, shared_element
+from tile2c.transpile.lower.simt.values import (
+    Place,
+    convert,
+    shared_element,
+    storage_subscripts,
+)
 
 _UINT32 = DTYPES["uint32"]
 
 
 def lower_gemm(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> Step:
     """One loop over K: operands to registers, then every product of the warp's tiles."""
-    for operand in (gemm.a, gemm.b):
+    held = gemm.a.buffer.scope == "fragment" and plan.instruction.load == "ldmatrix"
+    for operand in (gemm.b,) if held else (gemm.a, gemm.b):
         _check_operand(ctx, operand)
     k, m, n = ctx.namer.ours("k", "kk"), ctx.namer.ours("m", "mm"), ctx.namer.ours("n", "nn")
     a, bb = ctx.namer.ours("a", "a_regs"), ctx.namer.ours("b", "b_regs")
@@ -45,13 +54,43 @@ def lower_gemm(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> Step:
         stop=_extent_k(gemm),
         step=const(plan.instruction.k),
         body=body,
+        unroll=held,  # registers of the operand are counted through
         dtype=INT32,
     )
+    parts = (*_clear(ctx, gemm, plan), loop)
     return Step(
-        body=(Section(comments=(*gemm.comments, gemm.quote), body=(loop,), span=gemm.span),),
-        accesses=tuple(_reads(ctx, operand) for operand in (gemm.a, gemm.b)),
+        body=(Section(comments=(*gemm.comments, gemm.quote), body=parts, span=gemm.span),),
+        accesses=tuple(
+            _reads(ctx, operand)
+            for operand in (gemm.a, gemm.b)
+            if operand.buffer.scope == "shared"
+        ),
         quote=gemm.quote,
     )
+
+
+def _clear(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> tuple[CStmt, ...]:
+    """`clear_accum`: zeros in the accumulators first, always or under its condition."""
+    if isinstance(gemm.clear, Const) and not gemm.clear.value:
+        return ()
+    dtype = gemm.c.buffer.dtype
+    names = [ctx.namer.ours(*wishes) for wishes in (("m", "mm"), ("n", "nn"), ("v", "vv"))]
+    for name in names:
+        ctx.namer.release(name)
+    target = Element(
+        dtype=dtype, array=gemm.c.buffer.name, subscripts=tuple(b.local(name) for name in names)
+    )
+    body: tuple[CStmt, ...] = (
+        Assign(target=target, value=Const(dtype=dtype, value=0.0 if dtype.is_float else 0)),
+    )
+    extents = (plan.tiles_m, plan.tiles_n, plan.instruction.c.values)
+    for name, extent in zip(reversed(names), reversed(extents), strict=True):
+        frame = loop_over(name, const(extent))
+        body = (changed(frame, body=body, unroll=name == names[0]),)
+    if isinstance(gemm.clear, Const):
+        return body
+    condition = convert(ctx, gemm.clear, Place(values={}))
+    return (Branch(condition=condition, then=body),)
 
 
 def operand_registers(element_bytes: int, plan: MatrixPlan) -> int:
@@ -169,7 +208,63 @@ class _Ldmatrix(_Writer):
         )
         return (registers, self._load_a(), self._load_b(pairs), self._multiply(pairs))
 
+    def _hold_a(self) -> CStmt:
+        """A from a fragment that is held as sums are: its pairs are the operand's registers.
+
+        The map of a 16 x 8 result is that of half an operand of 16 x 16 (hopper.md 4.6): register r
+        holds row half r % 2 of the 8 columns k / 8 + r / 2.
+        """
+        self._check_held()
+        layout = self.ctx.layouts[self.gemm.a.buffer.name]
+        r = self.ctx.namer.ours("r", "register_")
+        self.ctx.namer.release(r)
+        digits: dict[tuple[int, Digit], Expr] = {}
+        for dim, digit in layout.value_digits():
+            place = layout.place(dim, digit)
+            if dim == 0:
+                value = b.mod(b.local(r), const(2)) if place == 8 else self.m
+            elif place == 1:
+                value = const(0)  # the first of the pair
+            else:
+                value = b.add(b.div(self.k, const(8)), b.div(b.local(r), const(2)))
+            digits[(dim, digit)] = value
+        subscripts = storage_subscripts(layout, digits)
+        dtype = self.gemm.a.buffer.dtype
+        pair = Element(dtype=dtype, array=self.gemm.a.buffer.name, subscripts=subscripts)
+        self.ctx.need("register_pair", type=self.ctx.target.dialect.types[dtype.name])
+        self.ctx.aligned_fragments.add(self.gemm.a.buffer.name)
+        target = Element(dtype=_UINT32, array=self.a, subscripts=(self.m, b.local(r)))
+        call = CCall(
+            dtype=_UINT32, function="register_pair", args=(Address(dtype=dtype, element=pair),)
+        )
+        inner = self.loop(b.local(r), 4, Assign(target=target, value=call))
+        return self.loop(self.m, self.plan.tiles_m, inner)
+
+    def _check_held(self) -> None:
+        """Whether the fragment's layout is that of a row of results: pairs, quads, 8 columns each."""
+        gemm, ctx = self.gemm, self.ctx
+        mine = ctx.layouts[gemm.a.buffer.name]
+        sums = ctx.layouts[gemm.c.buffer.name]
+        columns = mine.owners(1)
+        fits = (
+            not gemm.transpose_a
+            and mine.owners(0) == sums.owners(0)
+            and columns[:2] == (("value", 2, 0), ("thread", 4, 1))
+            and all(holder == "value" for holder, _, _ in columns[2:])
+        )
+        if not fits:
+            raise failure(
+                "T2C514",
+                f"{gemm.a.buffer.name} is not held as this gemm's operand needs it: a warp has to hold "
+                "whole rows of it",
+                gemm.a.span,
+                help="use policy=T.GemmWarpPolicy.FullRow for the gemm that makes it and for this one, "
+                "or copy it to a shared tile",
+            )
+
     def _load_a(self) -> CStmt:
+        if self.gemm.a.buffer.scope == "fragment":
+            return self._hold_a()
         base = b.add(self.warp("m"), b.mul(self.m, const(16)))
         lane = self.ctx.lane()
         half = b.mul(b.div(lane, const(16)), const(8))

@@ -139,28 +139,43 @@ def _dimension_words(digits: Sequence[Digit]) -> str:
     return " + ".join(parts) or "0"
 
 
-def project(layout: Layout, keep: Sequence[int], shape: tuple[int, ...]) -> Layout:
-    """The layout of a tile over some dimensions of `layout`; the rest are replicas.
-
-    Value digits get new weights, in the order they had in the storage.
-    """
-    kept = [(dim, digit) for dim, digit in layout.value_digits() if dim in keep]
-    weights: dict[tuple[int, Digit], int] = {}
+def assemble(
+    dims: Sequence[tuple[Digit, ...]], shape: tuple[int, ...], threads: int
+) -> Layout:
+    """A layout from the digits of its dimensions; values are stored row-major, slow digits first."""
     at = 1
-    for dim, digit in reversed(kept):
-        weights[(dim, digit)] = at
-        at *= digit.extent
-    dims = tuple(
-        tuple(
-            Digit(d.holder, d.extent, weights.get((dim, d), 1), d.name)
-            if d.holder == "value"
-            else d
-            for d in layout.dims[dim]
-        )
-        for dim in keep
-    )
-    axes = tuple(Axis(digit.extent, weights[(dim, digit)]) for dim, digit in kept)
-    return Layout(shape, dims, layout.threads, axes or (Axis(1, 1),))
+    weighted: list[tuple[Digit, ...]] = []
+    for digits in reversed(dims):
+        own: list[Digit] = []
+        for digit in digits:
+            if digit.extent == 1:
+                continue
+            if digit.holder == "value":
+                own.append(Digit("value", digit.extent, at, digit.name))
+                at *= digit.extent
+            else:
+                own.append(digit)
+        weighted.insert(0, tuple(own))
+    layout = Layout(shape, tuple(weighted), threads, ())
+    axes = tuple(Axis(digit.extent, digit.weight) for _, digit in layout.value_digits())
+    return Layout(shape, layout.dims, threads, axes or (Axis(1, 1),))
+
+
+def spread(extent: int, width: int, gaps: Sequence[tuple[int, int]]) -> tuple[Digit, ...]:
+    """Digits of a dimension over threads that others leave free: (weight, extent) of each gap.
+
+    Neighbours go to one thread's vector, then across the free threads, then to further values.
+    """
+    digits = [Digit("value", width, 1, "v")]
+    left = -(-extent // width)
+    for weight, free in gaps:
+        used = min(free, _power_of_two_up(left))
+        while free % used:
+            used -= 1
+        digits.append(Digit("thread", used, weight))
+        left = -(-left // used)
+    digits.append(Digit("value", left, 1, "c"))
+    return tuple(digit for digit in digits if digit.extent > 1)
 
 
 def default_layout(
