@@ -187,7 +187,10 @@ class StepPrinter:
 
     def _argument(self, part: Argument) -> str:
         if isinstance(part, TileRef):
-            return part.tile if part.offset is None else f"{part.tile}[{self.c(part.offset)}]"
+            name = part.tile
+            if part.view is not None:
+                name = f"{name}.ReinterpretCast<{self.c.type_name(part.view)}>()"
+            return name if part.offset is None else f"{name}[{self.c(part.offset)}]"
         if isinstance(part, Word):
             return part.text
         if isinstance(part, Strides):

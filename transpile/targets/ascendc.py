@@ -111,6 +111,8 @@ ASCEND910B = CoresTarget(
         types=_TYPES,
         headers={"": ("kernel_operator.h",)},
         functions={},
+        to_float={"bfloat16": "ToFloat"},
+        from_float={"bfloat16": "ToBfloat16"},
         reserved=_RESERVED,
     ),
     compile="bisheng -x asc --npu-arch=dav-2201 -O2 -fPIC -shared {file} -o {stem}.so",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
+from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32, DType
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, const
 from tile2c.transpile.lower.cores.layouts import is_zero, plus, times
 from tile2c.transpile.lower.cores.plan import (
@@ -301,7 +301,14 @@ class Calls:
     # ---- moves
 
     def fill(self, dst: Value, number: Expr) -> None:
-        """Every element of dst = number."""
+        """Every element of dst = number; types that V does not compute in, by their bits."""
+        wide = self.tiles.target.widen.get(dst.dtype.name)
+        if wide is not None and isinstance(number, Const):
+            bits = bits_of(float(number.value), dst.dtype)
+            number = Const(dtype=DTYPES["int16"], value=bits)
+            seen = replace(dst, ref=replace(dst.at, view=DTYPES["int16"]), dtype=DTYPES["int16"])
+            self.fill(seen, number)
+            return
         self.elementwise("Duplicate", dst, (Value(kind="scalar", dtype=dst.dtype, expr=number),))
 
     def copy(self, dst: Value, src: Value) -> None:
@@ -334,6 +341,15 @@ def moved(ref: TileRef, by: Expr) -> TileRef:
     if is_zero(by):
         return ref
     return replace(ref, offset=by if ref.offset is None else plus(ref.offset, by))
+
+
+def bits_of(value: float, dtype: DType) -> int:
+    """The bits of a bfloat16 number as an int16."""
+    import numpy as np
+    from ml_dtypes import bfloat16
+
+    assert dtype.name == "bfloat16"
+    return int(np.asarray(value, bfloat16).view(np.int16))
 
 
 def number_of(value: int | float, dtype: DType) -> Const:

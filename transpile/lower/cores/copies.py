@@ -185,10 +185,11 @@ def _prefill(layout: Layout, conditions: list[Expr], always: bool, context: Cont
     if not conditions and not always:
         return
     name = layout.buffer.name
-    zero = Const(dtype=layout.buffer.dtype, value=0)
+    view = DTYPES["int16"] if layout.buffer.dtype.name in context.target.widen else None
+    zero = Const(dtype=view or layout.buffer.dtype, value=0)
     fill = VectorCall(
         function="Duplicate",
-        dst=TileRef(tile=name),
+        dst=TileRef(tile=name, view=view),
         arguments=(zero, size_of(layout)),
         remark="what lies outside the tensor is 0",
         prefills=name if always else "",

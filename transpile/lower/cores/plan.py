@@ -45,6 +45,7 @@ class TileRef:
 
     tile: str
     offset: Expr | None = None
+    view: DType | None = None  # its bits read as another type of the same width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,10 @@ class Scalars:
         if isinstance(expr, Select):
             return replace(expr, condition=go(expr.condition), a=go(expr.a), b=go(expr.b))
         if isinstance(expr, Cast):
-            return replace(expr, a=go(expr.a))
+            inner = go(expr.a)
+            if isinstance(inner, Const) and expr.dtype == FLOAT32 and _is_half(inner.dtype):
+                return Const(dtype=FLOAT32, value=_rounded(inner))
+            return replace(expr, a=inner)
         if isinstance(expr, Call) and expr.function == "abs":
             inner = go(expr.args[0])
             zero = Const(dtype=inner.dtype, value=0)
@@ -191,6 +194,15 @@ def outside_guard(index: tuple[Expr, ...], shape: tuple[Expr, ...], facts: Facts
     for part in parts[1:]:
         whole = Logical(dtype=BOOL, op="and", a=whole, b=part)
     return whole
+
+
+def _rounded(number: Const) -> float:
+    """The value that a constant of a 16-bit type has."""
+    import numpy as np
+    from ml_dtypes import bfloat16
+
+    half = np.float16 if number.dtype.name == "float16" else bfloat16
+    return float(np.asarray(float(number.value), half))
 
 
 def _is_half(dtype: DType) -> bool:
