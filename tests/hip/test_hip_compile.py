@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hip_programs import GEMMS, NAMES, SAMPLES, text_of
+from hip_programs import GEMMS, NAMES, REDUCTIONS, SAMPLES, text_of
 
 PRELUDE = Path(__file__).parent / "prelude"
 CLANG = shutil.which("clang-22")
@@ -75,6 +75,11 @@ def test_bfloat16_gemm(tmp_path: Path, transposed: bool, num_stages: int) -> Non
     text = assembly(path, "gfx942")
     nothing_spilled(text)
     assert re.search(r"v_mfma_f32_16x16x\d+_bf16", text)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_reductions_in_16_bits(tmp_path: Path, dtype: str) -> None:
+    nothing_spilled(assembly(text_of(REDUCTIONS, tmp_path, "gfx942", dtype=dtype), "gfx942"))
 
 
 def test_two_kernels_in_one_library(tmp_path: Path) -> None:

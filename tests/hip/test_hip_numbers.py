@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hip_programs import GEMMS, SAMPLES, built, close, meant, random
+from hip_programs import GEMMS, REDUCTIONS, SAMPLES, built, close, meant, random
 
 
 @pytest.mark.parametrize("n", [1, 255, 1024, 1361])
@@ -24,6 +24,17 @@ def test_row_sum(tmp_path: Path, threads: int, shape: tuple[int, int]) -> None:
     x = random(shape, "float32", 1)
     got = built(source, tmp_path, threads=threads)["row_sum"](x)
     close(got, meant(source, {"X": x}, threads=threads)["Y"], "float32", scale=30)
+
+
+@pytest.mark.parametrize("threads", [32, 64, 96, 256])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_reductions_in_16_bits(tmp_path: Path, dtype: str, threads: int) -> None:
+    choices = {"dtype": dtype, "threads": threads}
+    x = random((7, 256), dtype, 1)
+    high, spread = built(REDUCTIONS, tmp_path, **choices)["extremes"](x)
+    wanted = meant(REDUCTIONS, {"X": x}, **choices)
+    close(high, wanted["high"], dtype)
+    close(spread, wanted["spread"], dtype, scale=4)
 
 
 @pytest.mark.parametrize("block_M", [1, 2])

@@ -126,6 +126,11 @@ class CPrinter:
 
     def _call(self, function: str, dtype: DType, args: tuple[Expr, ...]) -> tuple[str, int]:
         name = self.dialect.functions.get((function, dtype.name))
+        wide = self.dialect.functions.get((function, "float32"))
+        if name is None and wide is not None and dtype.name in self.dialect.from_float:
+            there, back = self.dialect.to_float[dtype.name], self.dialect.from_float[dtype.name]
+            inner = ", ".join(f"{there}({self(arg)})" for arg in args)
+            return f"{back}({wide}({inner}))", _PRIMARY
         if name is None:
             raise TypeError(f"{function} of {dtype} has no spelling in this dialect")
         return f"{name}({self._args(args)})", _PRIMARY

@@ -224,20 +224,22 @@ class _Reduction:
         mask = self.ctx.target.shuffle_mask
         if mask is not None and self.ctx.threads < 32:
             mask = hex((1 << self.ctx.threads) - 1) + "u"
+        first, last = digit.weight * digit.extent // 2, digit.weight
+        at = str(first) if first == last else "offset"
         carrier = self.ctx.target.shuffle_as.get(self.dtype.name)
+        value = f"{carrier}(x)" if carrier else "x"
+        moved = f"{self.ctx.target.shuffle}({f'{mask}, ' if mask else ''}{value}, {at})"
         self.ctx.need(
             "lanes_reduce",
             **fields,
             word={"sum": "Sum", "max": "Largest", "min": "Smallest"}.get(self.word, self.word),
             lanes=lanes,
             group=self.ctx.target.group,
-            first=digit.weight * digit.extent // 2,
-            last=digit.weight,
+            first=first,
+            last=last,
             whole=whole,
             combined=combined,
-            shuffle=self.ctx.target.shuffle,
-            mask=mask or "",
-            value=f"{carrier}(x)" if carrier else "x",
+            moved=f"{fields['type']}({moved})" if carrier else moved,
         )
         return name
 
