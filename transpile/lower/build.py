@@ -172,6 +172,41 @@ def negate(condition: Expr) -> Expr:
     return Unary(dtype=BOOL, op="not", a=condition)
 
 
+def for_host(expr: Expr) -> Expr:
+    """An extent as host code and comments say it: numbers for names, C's division (sizes are >= 0)."""
+    if isinstance(expr, Const):
+        return replace(expr, name=None)
+    if isinstance(expr, Binary):
+        a, other = for_host(expr.a), for_host(expr.b)
+        match expr.op:
+            case "//" | "truncdiv":
+                return div(a, other)
+            case "%" | "truncmod":
+                return mod(a, other)
+            case "ceildiv":
+                return ceil_div(a, other)
+            case "+":
+                return add(a, other)
+            case "-":
+                return sub(a, other)
+            case "*":
+                return mul(a, other)
+        return replace(expr, a=a, b=other)
+    return expr
+
+
+def in_words(expr: Expr) -> Expr:
+    """The same with the author's names kept."""
+    if isinstance(expr, Binary):
+        a, other = in_words(expr.a), in_words(expr.b)
+        if expr.op in ("//", "%"):
+            return replace(expr, op="truncdiv" if expr.op == "//" else "truncmod", a=a, b=other)
+        if expr.op == "ceildiv":
+            return ceil_div(a, other)
+        return replace(expr, a=a, b=other)
+    return expr
+
+
 def local(name: str, dtype: DType = INT32) -> Var:
     """A C variable of ours."""
     return Var(dtype=dtype, name=name, kind="temporary")

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from tile2c.transpile.ir.expr import Const, Expr
+from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
     Body,
     Entry,
@@ -174,7 +175,7 @@ def _arg(arg: TensorArg | ScalarArg, printer: CPrinter) -> JsonValue:
 
 def _size(extent: Expr, printer: CPrinter) -> JsonValue:
     """A plain number where it is known, else an expression over sizes (no author's constants)."""
-    return int(extent.value) if isinstance(extent, Const) else printer(unnamed(extent))
+    return int(extent.value) if isinstance(extent, Const) else printer(b.for_host(extent))
 
 
 def _launch(launch: LaunchPlan, plan: Plan, printer: CPrinter) -> JsonValue:
@@ -183,7 +184,7 @@ def _launch(launch: LaunchPlan, plan: Plan, printer: CPrinter) -> JsonValue:
         "group": launch.group,
         "when": launch.when,
         "entry": launch.entry,
-        "grid": [printer(unnamed(extent)) for extent in launch.grid],
+        "grid": [printer(b.for_host(extent)) for extent in launch.grid],
         "block": list(launch.block),
         "shared_bytes": launch.shared_bytes,
         "cluster": list(launch.cluster) if launch.cluster else None,
@@ -200,25 +201,11 @@ def _launch_arg(param: EntryParam, printer: CPrinter) -> JsonValue:
         "name": param.name,
         "tensor": described.tensor,
         "dtype": described.dtype.name,
-        "dims": [printer(unnamed(dim)) for dim in described.dims],
-        "strides": [printer(unnamed(stride)) for stride in described.strides],
+        "dims": [printer(b.for_host(dim)) for dim in described.dims],
+        "strides": [printer(b.for_host(stride)) for stride in described.strides],
         "box": list(described.box),
         "element_strides": list(described.element_strides or (1,) * len(described.box)),
         "swizzle": described.swizzle,
         "l2": described.l2,
         "fill": "zeros",
     }
-
-
-def unnamed(expr: Expr) -> Expr:
-    """The expression with constants as numbers: outside the text the author's names mean nothing."""
-    from dataclasses import fields
-
-    if isinstance(expr, Const):
-        return replace(expr, name=None)
-    changes: dict[str, Expr] = {}
-    for item in fields(expr):
-        value = getattr(expr, item.name)
-        if isinstance(value, Expr):
-            changes[item.name] = unnamed(value)
-    return replace(expr, **changes) if changes else expr  # type: ignore[arg-type]

@@ -369,7 +369,7 @@ class _Lowered:
         found = []
         for param in ctx.function.params:
             if param.tensor is not None:
-                shape = ", ".join(printer(extent) for extent in param.tensor.shape)
+                shape = ", ".join(printer(b.in_words(extent)) for extent in param.tensor.shape)
                 found.append(
                     EntryParam(
                         name=param.name,
@@ -431,11 +431,9 @@ class _Lowered:
     def _condition(self) -> str:
         """When rows are aligned: on sizes, then on addresses."""
         from tile2c.transpile.render.expressions import CPrinter
-        from tile2c.transpile.render.simt import unnamed
-
         printer = CPrinter(self.ctx.target.dialect)
         parts = [
-            f"{printer(unnamed(stride))} % {width} == 0"
+            f"{printer(b.for_host(stride))} % {width} == 0"
             for stride, width in self.ctx.aligned_pitches.items()
         ]
         parts += self._requirements()
@@ -443,18 +441,14 @@ class _Lowered:
 
     def _grid(self) -> tuple[Expr, Expr, Expr]:
         place = Place(values={})
-        from tile2c.transpile.render.simt import unnamed
-
-        extents = [convert(self.ctx, unnamed(extent), place) for extent in self.ctx.launch.grid]
+        extents = [convert(self.ctx, b.for_host(extent), place) for extent in self.ctx.launch.grid]
         extents += [const(1)] * (3 - len(extents))
         return extents[0], extents[1], extents[2]
 
     def _launch_note(self) -> str:
         from tile2c.transpile.render.expressions import CPrinter
-        from tile2c.transpile.render.simt import unnamed
-
         printer = CPrinter(self.ctx.target.dialect)
-        grid = ", ".join(printer(unnamed(e)) for e in self._grid()[: len(self.ctx.launch.grid)])
+        grid = ", ".join(printer(b.for_host(e)) for e in self._grid()[: len(self.ctx.launch.grid)])
         x, y, z = self.ctx.launch.threads
         block = str(x) if (y, z) == (1, 1) else f"({x}, {y}, {z})"
         shared = (

@@ -342,14 +342,12 @@ class WithRoles(ordinary._Lowered):
 
     def _sizes_condition(self) -> list[str]:
         from tile2c.transpile.render.expressions import CPrinter
-        from tile2c.transpile.render.simt import unnamed
-
         printer = CPrinter(self.ctx.target.dialect)
         pitches = [
-            f"{printer(unnamed(stride))} % {width} == 0"
+            f"{printer(b.for_host(stride))} % {width} == 0"
             for stride, width in self.ctx.aligned_pitches.items()
         ]
-        return [*pitches, *(f"{printer(unnamed(dim))} > 0" for dim in self.positive)]
+        return [*pitches, *(f"{printer(b.for_host(dim))} > 0" for dim in self.positive)]
 
     def condition(self) -> str:
         """When the entry may be launched: pitches, dimensions that are not empty, then addresses."""
