@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
@@ -32,6 +32,7 @@ class Request:
     defines: Defines
     kernels: tuple[str, ...] = ()  # only these; empty means every kernel of the files
     line_info: bool = False
+    spelled: tuple[str, ...] = ()  # the `-D` options as written, for the texts' `again` line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +61,21 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
                         kernel,
                         several=len(request.targets) > 1,
                         line_info=request.line_info,
+                        again=again(kernel, name, request.spelled),
                     )
                 )
     return tuple(found)
+
+
+def again(kernel: NormalKernel, target: str, spelled: tuple[str, ...]) -> str:
+    """The command that makes this kernel again, with those `-D` that mean something to it."""
+    parts = [f"tile2c {PurePosixPath(kernel.source_file).name} -o . --target {target}"]
+    for option in sorted(spelled):
+        owner, _, name = option.partition("=")[0].partition("%")[0].rpartition(".")
+        known = name in kernel.parameters or name in kernel.sizes
+        if known and (not owner or kernel.name.startswith(owner)):
+            parts.append(f"-D {option}")
+    return " ".join(parts)
 
 
 def emit(request: Request, form: Form, diagnostics: Diagnostics) -> tuple[EmittedText, ...]:

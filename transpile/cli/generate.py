@@ -120,6 +120,7 @@ def request_of(options: Options) -> Request:
         defines=parsed_defines(options.defines),
         kernels=options.kernels,
         line_info=options.line_info,
+        spelled=tuple(options.defines),
     )
 
 

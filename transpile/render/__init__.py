@@ -23,20 +23,24 @@ def render(
     *,
     several: bool = False,
     line_info: bool = False,
+    again: str = "",
 ) -> GeneratedKernel:
     """The finished text and manifest entry of one kernel for one target.
 
     `several`: the run names several targets, so exported symbols end in the architecture.
-    `line_info`: `#line` directives lead compilers and profilers to the tile program.
+    `line_info`: `#line` directives lead compilers and profilers to the tile program. `again` is the
+    command that makes the text, for its head.
     """
     if target.planner == "cores":
         from tile2c.transpile.lower.cores.plan import CoresPlan
         from tile2c.transpile.render import cores
 
         assert isinstance(plan, CoresPlan)
-        return cores.render(plan, target, kernel, several=several, line_info=line_info)
+        return cores.render(
+            plan, target, kernel, several=several, line_info=line_info, again=again
+        )
     from tile2c.transpile.lower.plan import Plan
     from tile2c.transpile.render import simt
 
     assert isinstance(plan, Plan)
-    return simt.render(plan, target, kernel, several=several, line_info=line_info)
+    return simt.render(plan, target, kernel, several=several, line_info=line_info, again=again)

@@ -37,6 +37,7 @@ def render(
     *,
     several: bool = False,
     line_info: bool = False,
+    again: str = "",
 ) -> GeneratedKernel:
     """Fills the templates with the plan; the digest line stays open.
 
@@ -58,7 +59,7 @@ def render(
         "kernel.j2",
         head={
             "title": f"{plan.name}: {plan.summary}" if plan.summary else plan.name,
-            "lines": head(_head_lines(plan, target, kernel, printer)),
+            "lines": head(_head_lines(plan, target, kernel, printer, again)),
             "comments": [line for line in plan.comments if line.strip() != plan.summary],
         },
         headers=target.dialect.headers[""],
@@ -78,7 +79,11 @@ def render(
 
 
 def _head_lines(
-    plan: CoresPlan, target: CoresTarget, kernel: NormalKernel, printer: CoresPrinter
+    plan: CoresPlan,
+    target: CoresTarget,
+    kernel: NormalKernel,
+    printer: CoresPrinter,
+    again: str,
 ) -> list[str]:
     from tile2c import __version__
 
@@ -88,7 +93,7 @@ def _head_lines(
     lines = [
         f"from     {source} by tile2c {__version__}",
         f"target   {target.name} ({target.proven})",
-        f"again    tile2c {source} -o . --target {target.name}",
+        f"again    {again}",
         *_compile_lines(target.compile.format(file=file, stem=plan.name)),
         f"launch   {_launch_note(plan, target, printer)}",
     ]

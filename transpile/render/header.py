@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 DIGEST = "............"  # filled in when the text is complete
 
 
-def head_lines(plan: Plan, target: Target, source_name: str) -> list[str]:
+def head_lines(plan: Plan, target: Target, source_name: str, again: str) -> list[str]:
     """The lines under the title; paths, dates and line numbers stay out of them."""
     from tile2c import __version__
 
@@ -19,6 +19,7 @@ def head_lines(plan: Plan, target: Target, source_name: str) -> list[str]:
     lines = [
         f"from     {source_name} by tile2c {__version__}",
         f"target   {target.name} ({target.proven})",
+        f"again    {again}",
         f"compile  {target.compile.format(file=file, stem=plan.name)}",
         f"launch   {plan.launch_note}",
     ]

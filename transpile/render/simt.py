@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def render(
-    plan: Plan, target: Target, kernel: NormalKernel, *, several: bool, line_info: bool
+    plan: Plan, target: Target, kernel: NormalKernel, *, several: bool, line_info: bool, again: str = ""
 ) -> GeneratedKernel:
     """Fills the templates with the plan; the digest line stays open (see output/header.py)."""
     if several:
@@ -46,7 +46,7 @@ def render(
         "kernel.j2",
         head={
             "title": f"{plan.name}: {plan.summary}" if plan.summary else plan.name,
-            "lines": head(head_lines(plan, target, stem)),
+            "lines": head(head_lines(plan, target, stem, again)),
             "comments": [line for line in plan.comments if line.strip() != plan.summary],
         },
         headers=plan.headers,
