@@ -59,7 +59,7 @@ def lower_function(function: Function, target: SimtTarget, diagnostics: Diagnost
     function = rename_reserved(function, target.dialect.reserved)
     if len(function.launches) != 1:
         raise failure(
-            "T2C503",
+            "T2C520",
             f"{function.name} holds {len(function.launches)} launches; one is lowered at a time for now",
             function.span,
         )
@@ -168,7 +168,7 @@ class _Lowered:
             return place_barriers(_only(nodes, shared_names))
         except NoPlaceForBarrier as problem:
             raise failure(
-                "T2C520",
+                "T2C506",
                 f"threads must wait for each other between `{problem.arc.source}` and "
                 f"`{problem.arc.sink}` (both touch {problem.arc.buffer}), but only some of them get there",
                 ctx.launch.span,
