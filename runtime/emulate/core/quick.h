@@ -17,11 +17,17 @@ constexpr uint64_t every_byte(uint8_t mark) {
 
 // Whether f has touched these bytes of the cell in the same way since its last release: then
 // nothing can have become wrong that was not seen before.
-inline bool is_repeated(const Cell& cell, const Fiber* f, Access access, uint8_t bytes) {
-    for (const Record& old : cell.record)
-        if (old.thread == f->id && old.time == f->time && old.team == f->team->serial &&
-            old.access == uint8_t(access) && old.bytes == bytes)
-            return true;
+inline bool is_repeated(const Cell& cell, const Record& now) {
+    static_assert(sizeof(Record) == 16, "compared as two words below");
+    uint64_t when, what;
+    std::memcpy(&when, &now, 8);       // team and time
+    std::memcpy(&what, &now.pc, 8);    // line, and thread, bytes, access above it
+    for (const Record& old : cell.record) {
+        uint64_t old_when, old_what;
+        std::memcpy(&old_when, &old, 8);
+        std::memcpy(&old_what, &old.pc, 8);
+        if (old_when == when && old_what >> 32 == what >> 32) return true;
+    }
     return false;
 }
 
@@ -41,9 +47,10 @@ inline bool is_fine(const Fiber* f, uintptr_t address) {
     }
     if (!launch.races) return true;
     const Cell* cells = arena_cells(block) + offset / 4;
-    if (bytes < 4) return is_repeated(*cells, f, access, uint8_t(((1u << bytes) - 1) << offset % 4));
-    for (unsigned i = 0; i < bytes / 4; ++i)
-        if (!is_repeated(cells[i], f, access, 0xf)) return false;
+    const auto mask = uint8_t(bytes < 4 ? ((1u << bytes) - 1) << offset % 4 : 0xf);
+    const Record now{f->team->serial, f->time, 0, uint16_t(f->id), mask, uint8_t(access)};
+    for (unsigned i = 0; i < (bytes + 3) / 4; ++i)
+        if (!is_repeated(cells[i], now)) return false;
     return true;
 }
 
