@@ -49,7 +49,9 @@ def tensor_map(
 
 def _extent(array: np.ndarray[Any, Any]) -> int:
     """Bytes from the first element to the last, gaps of a pitch included."""
-    return sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) + array.itemsize
+    return (
+        sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) + array.itemsize
+    )
 
 
 def pitched(array: np.ndarray[Any, Any], multiple: int = 16) -> np.ndarray[Any, Any]:

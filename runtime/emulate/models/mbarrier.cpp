@@ -71,8 +71,15 @@ MBarrier& find_barrier(Fiber* f, int shared, uint64_t address, const char* name,
 
 // ---- phases
 
-static void complete_if_due(Units& units, MBarrier& bar) {
+static void complete_if_due(Units& units, MBarrier& bar, const Fiber* f, void* pc) {
     if (bar.pending || bar.bytes) return;
+    // Two phases on, the parity is what it was: a wait for the first would not pass.
+    if (checking() && !bar.is_seen)
+        fail(EMU_MISUSE, format("%s ends phase %llu of the mbarrier %s at %s; no thread has waited for phase "
+                                "%llu: are %u arrivals a phase too few?", who(f).c_str(),
+                                (unsigned long long)bar.phase, text_of(bar).c_str(), place(pc).c_str(),
+                                (unsigned long long)bar.phase - 1, bar.count), f);
+    bar.is_seen = !bar.waiting.empty();
     ++bar.phase;
     bar.pending = bar.count;
     if (launch.races) {
@@ -84,11 +91,11 @@ static void complete_if_due(Units& units, MBarrier& bar) {
         }
         all.add(units.team->threads + bar.unit, bar.over);
         bar.released = all.take();
-        bar.has_last = false;
     }
     bar.arrivals.clear();
     for (Fiber* f : bar.waiting) {
         f->result = 1;
+        if (launch.races) units.granted[f->id] = bar.released;
         make_ready(f);
     }
     bar.waiting.clear();
@@ -104,7 +111,7 @@ void arrive(Units& units, MBarrier& bar, Fiber* f, uint32_t count, const char* n
         bar.arrivals.push_back({f->id, f->time, f->known});
         ++f->time;
     }
-    complete_if_due(units, bar);
+    complete_if_due(units, bar, f, pc);
 }
 
 static void change_bytes(MBarrier& bar, int64_t by, const Fiber* f, void* pc) {
@@ -117,18 +124,19 @@ static void change_bytes(MBarrier& bar, int64_t by, const Fiber* f, void* pc) {
 void complete_bytes(Units& units, MBarrier& bar, uint32_t bytes, uint32_t time, const Fiber* f, void* pc) {
     change_bytes(bar, -int64_t(bytes), f, pc);
     bar.over = std::max(bar.over, time);
-    complete_if_due(units, bar);
+    complete_if_due(units, bar, f, pc);
 }
 
 // ---- waits
 
-static void acquire(Fiber* f, MBarrier& bar) {
-    if (!launch.races || !bar.released) return;
-    if (!bar.has_last || bar.last_in.get() != f->known.get()) {
+static void acquire(Fiber* f, MBarrier& bar, const ClockRef& released) {
+    if (!launch.races || !released) return;
+    if (!bar.has_last || bar.last_in.get() != f->known.get() || bar.last_from.get() != released.get()) {
         ClockJoin known(f->team->actors);
         known.add(f->known);
-        known.add(bar.released);
+        known.add(released);
         bar.last_in = f->known;
+        bar.last_from = released;
         bar.last_out = known.take();
         bar.has_last = true;
     }
@@ -159,7 +167,9 @@ static bool wait_phase(Fiber* f, MBarrier& bar, uint64_t phase, bool is_parity, 
         }
     }
     units.timeouts[f->id] = 0;
-    acquire(f, bar);
+    bar.is_seen = true;
+    // Later phases may be over by now; only the one waited for is known to be.
+    if (launch.races) acquire(f, bar, passed ? bar.released : units.granted[f->id]);
     return true;
 }
 
@@ -303,7 +313,7 @@ void emu_mbarrier_expect(int shared, uint64_t address, uint32_t bytes) {
     MBarrier& bar = find_barrier(f, shared, address, "mbarrier.expect_tx", EMU_CALLER);
     change_bytes(bar, bytes, f, EMU_CALLER);
     bar.expected_pc = EMU_CALLER;
-    complete_if_due(*f->team->units, bar);
+    complete_if_due(*f->team->units, bar, f, EMU_CALLER);
 }
 
 void emu_mbarrier_complete(int shared, uint64_t address, uint32_t bytes) {

@@ -34,8 +34,9 @@ struct MBarrier {
     void* expected_pc = nullptr;  // where bytes were last announced
     std::vector<Barrier::Arrival> arrivals;
     ClockRef released;  // what the completed phases hand on
-    ClockRef last_in, last_out;  // lanes mostly know the same: join it once
+    ClockRef last_in, last_from, last_out;  // lanes mostly know the same: join it once
     bool has_last = false;
+    bool is_seen = true;  // a thread has waited for the last completed phase
     std::vector<Fiber*> waiting;
 };
 
@@ -111,6 +112,7 @@ struct Units {
     std::vector<uint32_t> barriers_made;  // by block
     std::vector<uint32_t> time;           // by unit: its last operation
     std::vector<uint32_t> timeouts;       // by thread: fruitless waits in a row
+    std::unordered_map<uint32_t, ClockRef> granted;  // by thread: what the phase that woke it hands on
     std::deque<Load> loads;
     std::unordered_map<uint32_t, StoreQueue> stores;  // by thread
     std::vector<Deferred> deferred;
