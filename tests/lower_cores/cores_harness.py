@@ -56,7 +56,7 @@ def lowered(path: Path, defines: Mapping[str, object]) -> Lowered:
     target = targets.find("ascendc:ascend910b")
     assert isinstance(target, CoresTarget)
     plan = cores.lower(function, target, diagnostics)
-    text = "" if plan is None else render(plan, target, kernel).text
+    text = "" if plan is None else render(plan, target, kernel, again="tile2c").text
     return Lowered(function, plan, text, diagnostics)
 
 
