@@ -71,4 +71,5 @@ def _syncs(stmt: CStmt) -> list[Sync]:
 def _arc(arc: Arc) -> str:
     carried = f", carried by {arc.loop} over {arc.distance}" if arc.loop else ""
     doubt = "" if arc.proven else ", not disproved"
-    return f"{arc.kind} {arc.buffer}: `{arc.source}` -> `{arc.sink}`{carried} (bites {arc.witness}{doubt})"
+    when = arc.witness if arc.witness == "always" else f"when {arc.witness}"
+    return f"{arc.kind} {arc.buffer}: `{arc.source}` -> `{arc.sink}`{carried} (bites {when}{doubt})"

@@ -127,11 +127,8 @@ def _dimension_words(digits: Sequence[Digit]) -> str:
     parts, place = [], 1
     for digit in digits:
         if digit.extent > 1:
-            who = (
-                f"thread / {digit.weight} % {digit.extent}"
-                if digit.holder == "thread"
-                else digit.name
-            )
+            of = "thread" if digit.weight == 1 else f"thread / {digit.weight}"
+            who = f"{of} % {digit.extent}"
             if digit.holder == "value":
                 who = f"{digit.name} < {digit.extent}"
             parts.append(f"({who}) * {place}" if place > 1 else f"({who})")

@@ -120,7 +120,8 @@ def declare(ctx: Context, used: list[Buffer]) -> tuple[list[CStmt], list[Placed]
             dims[-2:] = [b.div(rows, const(layout.group)), columns, const(layout.group)]
             words = f"{layout.group} rows together, column c at c ^ (c / 8 % 8)"
         elif layout is not None:
-            words = f"chunk c of row r at c ^ (r / {layout.divide} % {layout.modulus})"
+            row = "r" if layout.divide == 1 else f"r / {layout.divide}"
+            words = f"chunk c of row r at c ^ ({row} % {layout.modulus})"
         placed.append(Placed(name=buffer.name, bytes=size, layout=words, versions=versions))
         lines.append(
             (buffer.name, _declaration(buffer.name, buffer.dtype, tuple(dims), 128, size), size)
