@@ -610,6 +610,7 @@ def _with_hidden(
 
 _ORDER = (
     "unroll", "infinity", "vector_type", "swizzle", "row_groups", "shared_struct", "shared_size", "shared_memory", "pack", "load_vector", "store_vector",
+    "load_whole_vector", "store_whole_vector",
     "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "floor_div",
     "floor_mod", "ceil_div", "lanes_reduce",
     "tensor_map", "shared_addr", "barrier_init", "barriers_visible", "barrier_expect", "barrier_arrive",

@@ -451,7 +451,11 @@ class _Body:
             if self.ctx.variant:
                 template = (b.local("aligned"),)
         self.ctx.need("pack")
-        self.ctx.need(helper, tail=valid is not None, variant=bool(template))
+        if valid is not None and not template and self._all_or_nothing(buffer):
+            helper = helper.replace("_vector", "_whole_vector")
+            self.ctx.need(helper)
+        else:
+            self.ctx.need(helper, tail=valid is not None, variant=bool(template))
         if valid is not None:
             args = (*args, valid)
         return CCall(dtype=INT32, function=helper, args=args, template=template)

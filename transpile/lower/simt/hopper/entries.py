@@ -9,9 +9,10 @@ from tile2c.transpile.ir.forms import Function, Launch
 from tile2c.transpile.lower.plan import Entry, Plan
 from tile2c.transpile.lower.rename import rename_reserved
 from tile2c.transpile.lower.simt import kernel as ordinary
-from tile2c.transpile.lower.simt.hopper.launch import OTHERS_NAMES, WithRoles
+from tile2c.transpile.lower.simt.hopper.launch import OTHERS_NAMES, Given, WithRoles
 from tile2c.transpile.lower.simt.hopper.panels import with_panels
-from tile2c.transpile.lower.simt.hopper.team import aligned_flag
+from tile2c.transpile.lower.simt.hopper.staging import drop_staging
+from tile2c.transpile.lower.simt.hopper.team import unaligned_flag
 from tile2c.transpile.lower.simt.hopper.unfit import Crowded, Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS
 from tile2c.transpile.targets.simt import SimtTarget
@@ -28,18 +29,31 @@ def plan_of(
     function = rename_reserved(function, _RESERVED)
     (launch,) = function.launches
     theirs = _with_warpgroups(function, launch, target, diagnostics)
-    launch = with_panels(theirs)
-    plain = WithRoles(function, launch, target, diagnostics, variant=False)
-    if not plain.conditional:
-        return plain.plan()
-    whole = WithRoles(function, launch, target, diagnostics, variant=True)
+    launch = with_panels(_without_staging(function, theirs, target, diagnostics))
+    whole = WithRoles(function, launch, target, diagnostics, Given())
+    given = whole.conditions
+    if not given.pitches and not given.positive:
+        return whole.plan()
+    whole = WithRoles(function, launch, target, diagnostics, given)
     try:
         other = ordinary._Lowered(
             function, theirs, target, diagnostics, variant=True, taken=OTHERS_NAMES
         )
         return _beside(whole, other)
     except InputError:
-        return plain.plan()  # what the ordinary path cannot do at all, the launch requires
+        return whole.plan()  # what the ordinary path cannot do at all, the launch requires
+
+
+def _without_staging(
+    function: Function, launch: Launch, target: SimtTarget, diagnostics: Diagnostics
+) -> Launch:
+    """The launch less the tiles that its stores through shared memory make needless."""
+    shorter, count = drop_staging(launch)
+    if not count:
+        return launch
+    lowered = WithRoles(function, shorter, target, diagnostics, Given())
+    plain = len(WithRoles(function, launch, target, diagnostics, Given()).passages)
+    return shorter if len(lowered.passages) == plain + count else launch
 
 
 def _with_warpgroups(
@@ -50,13 +64,13 @@ def _with_warpgroups(
     if y * z != 1 or x % THREADS:
         raise Unfit(f"{x * y * z} threads are no row of whole warpgroups of {THREADS}")
     try:
-        WithRoles(function, launch, target, diagnostics, variant=False)
+        WithRoles(function, launch, target, diagnostics, Given())
     except Crowded as crowded:
         if launch.thread_vars:
             raise
         wider = replace(launch, threads=(2 * x, 1, 1))
         try:
-            WithRoles(function, wider, target, diagnostics, variant=False)
+            WithRoles(function, wider, target, diagnostics, Given())
         except Unfit:
             raise crowded from None
         return wider
@@ -71,10 +85,10 @@ def _beside(whole: WithRoles, other: ordinary._Lowered) -> Plan:
         name=f"{entry.name}_any",
         params=theirs.bodies[0].params,
         threads=other.ctx.launch.threads,
-        body=(aligned_flag(False), *theirs.bodies[0].body),
+        body=(unaligned_flag(), *theirs.bodies[0].body),
         comments=("Any other sizes and addresses: mma.sync, tiles loaded element by element.",),
     )
-    condition = whole.condition()
+    condition = " and ".join(mine.requires)
     entry = replace(entry, comments=(f"For rows that TMA can load: {condition}.",))
     fallback = replace(theirs.launches[1], entry=rest.name)
     helpers = {str(helper): helper for helper in (*mine.helpers, *theirs.helpers)}

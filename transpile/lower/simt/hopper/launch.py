@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import lcm
 
+from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, Var, const
-from tile2c.transpile.ir.forms import Copy, For, Parallel, Pipelined
+from tile2c.transpile.ir.forms import Copy, For, Function, Launch, Parallel, Pipelined
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.facts import Facts
 from tile2c.transpile.lower.plan import (
@@ -35,7 +38,7 @@ from tile2c.transpile.lower.simt.hopper.notes import role_notes
 from tile2c.transpile.lower.simt.hopper.producer import produce
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad, plan_roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, passage_of
-from tile2c.transpile.lower.simt.hopper.team import aligned_flag, for_team
+from tile2c.transpile.lower.simt.hopper.team import for_team
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import (
     THREADS,
@@ -47,13 +50,33 @@ from tile2c.transpile.lower.simt.layouts import Layout
 from tile2c.transpile.lower.simt.steps import Node
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
 from tile2c.transpile.lower.simt.values import Place, convert
+from tile2c.transpile.targets.simt import SimtTarget
 
 GROUP = b.local("warpgroup")
 OTHERS_NAMES = frozenset({"Shared", "shared_bytes"})  # taken for the file's ordinary entry
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a launch is chosen for: pitches that are multiples, dimensions that are not empty."""
+
+    pitches: Mapping[Expr, int] = field(default_factory=dict)  # stride -> elements
+    positive: tuple[Expr, ...] = ()
+
+
 class WithRoles(ordinary._Lowered):
     """The launch lowered for a producer and consumer warpgroups."""
+
+    def __init__(
+        self,
+        function: Function,
+        launch: Launch,
+        target: SimtTarget,
+        diagnostics: Diagnostics,
+        given: Given,
+    ) -> None:
+        self.given = given
+        super().__init__(function, launch, target, diagnostics, variant=False)
 
     roles: Roles
     registers: Registers
@@ -75,6 +98,7 @@ class WithRoles(ordinary._Lowered):
             *sorted(OTHERS_NAMES),
         ):
             ctx.namer.author(name)
+        ctx.facts = self._facts_of_launch()
         self.roles = plan_roles(ctx, self.body)
         products = gemms(self.body)
         sums = {x.c.buffer.name: self.roles.products[id(x)] for x in products}
@@ -91,7 +115,7 @@ class WithRoles(ordinary._Lowered):
         self.zeroed, statements = ordinary.drop_leading_fills(ctx, self.body)
         self._assign(layouts)
         loop = self.roles.loop
-        runs = self._facts_of_launch().at_least(b.sub(loop.stop, loop.start), 1)
+        runs = ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)
         self.overwritten = overwritten_sums(self.roles, self.zeroed, statements, runs)
         self.passages = self._passages()
         self.stop, self.stop_line = self._stop()
@@ -147,14 +171,19 @@ class WithRoles(ordinary._Lowered):
     def _facts_of_launch(self) -> Facts:
         """What holds when the launch is chosen."""
         facts = self.ctx.facts
-        for dim in self.positive:
+        for stride, unit in self.given.pitches.items():
+            if isinstance(stride, Var):
+                known = facts.divisors.get(stride.name, 1)
+                facts = facts.with_divisor(stride, lcm(known, unit))
+        for dim in self.given.positive:
             facts = facts.with_condition(b.compare(">=", dim, const(1)))
         return facts
 
     @property
-    def conditional(self) -> bool:
-        """Whether the launch depends on sizes."""
-        return self.ctx.wants_variant or bool(self.positive)
+    def conditions(self) -> Given:
+        """What the launch has to be chosen for."""
+        pitches = {**self.given.pitches, **self.ctx.aligned_pitches}
+        return Given(pitches=pitches, positive=(*self.given.positive, *self.positive))
 
     def _stop(self) -> tuple[Expr, CStmt | None]:
         """The loop's end, named where it is more than a name."""
@@ -183,8 +212,6 @@ class WithRoles(ordinary._Lowered):
             steps = (CStmt(comments=ctx.launch.comments), *steps)
         both = (self.producer, *steps)
         head: list[CStmt] = [*arrays]
-        if ctx.variant and ordinary._mentions(steps, "aligned"):
-            head.append(aligned_flag(True))
         indices = [*self._indices(both), *([self.stop_line] if self.stop_line else [])]
         if indices:
             head.append(Section(body=tuple(indices)))
@@ -335,23 +362,16 @@ class WithRoles(ordinary._Lowered):
         return replace(super().plan(), notes=role_notes(self.roles, self._maps()))
 
     def _requirements(self) -> tuple[str, ...]:
-        parts = super()._requirements()
-        if self.ctx.variant or not self.conditional:
-            return parts
-        return (*self._sizes_condition(), *parts)
-
-    def _sizes_condition(self) -> list[str]:
+        """Pitches, dimensions that are not empty, then addresses."""
         from tile2c.transpile.render.expressions import CPrinter
-        printer = CPrinter(self.ctx.target.dialect)
-        pitches = [
-            f"{printer(b.for_host(stride))} % {width} == 0"
-            for stride, width in self.ctx.aligned_pitches.items()
-        ]
-        return [*pitches, *(f"{printer(b.for_host(dim))} > 0" for dim in self.positive)]
 
-    def condition(self) -> str:
-        """When the entry may be launched: pitches, dimensions that are not empty, then addresses."""
-        return " and ".join([*self._sizes_condition(), *super()._requirements()])
+        printer = CPrinter(self.ctx.target.dialect)
+        given = self.conditions
+        pitches = [
+            f"{printer(b.for_host(stride))} % {unit} == 0" for stride, unit in given.pitches.items()
+        ]
+        sizes = [f"{printer(b.for_host(dim))} > 0" for dim in given.positive]
+        return (*pitches, *sizes, *super()._requirements())
 
     def _launch_note(self) -> str:
         plain = self.ctx.launch.threads[0]

@@ -1,4 +1,4 @@
-"""Barriers that the producer takes no part in, and the flag that helpers of two entries share."""
+"""Barriers that the producer takes no part in, and the flag of the ordinary body."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def for_team(ctx: Context, body: tuple[CStmt, ...]) -> tuple[CStmt, ...]:
     return tuple(found)
 
 
-def aligned_flag(value: bool) -> Local:
-    """`const bool aligned = true;`: the vector helpers of both entries are templates over it."""
+def unaligned_flag() -> Local:
+    """`const bool aligned = false;`: the ordinary body is a template over it."""
     return Local(
         dtype=BOOL,
-        names=(Declarator(name="aligned", value=Const(dtype=BOOL, value=value)),),
-        remark="rows start on 16-byte boundaries" if value else "rows may start anywhere",
+        names=(Declarator(name="aligned", value=Const(dtype=BOOL, value=False)),),
+        remark="rows may start anywhere",
     )
