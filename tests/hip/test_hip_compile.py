@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from hip_programs import GEMMS, NAMES, REDUCTIONS, SAMPLES, text_of
+from tile2c.transpile.output.header import compile_command
 
 PRELUDE = Path(__file__).parent / "prelude"
 CLANG = shutil.which("clang-22")
-pytestmark = pytest.mark.skipif(
+needs_clang = pytest.mark.skipif(
     CLANG is None or shutil.which("ld.lld-22") is None,
     reason="needs clang-22 and lld-22 (Debian: apt install clang-22 lld-22)",
 )
@@ -42,14 +44,38 @@ def nothing_spilled(text: str) -> None:
     assert {size for _, size in sizes} == {"0"}, sizes
 
 
-@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
-@pytest.mark.parametrize("name", NAMES)
+@needs_clang
+@pytest.mark.parametrize(
+    ("arch", "name"),
+    [*(("gfx942", name) for name in NAMES), *((arch, "gemm") for arch in ("gfx90a", "gfx950"))],
+)
 def test_samples(tmp_path: Path, name: str, arch: str) -> None:
     text = assembly(text_of(SAMPLES / f"{name}.py", tmp_path, arch), arch)
     nothing_spilled(text)
     assert ("v_mfma" in text) == (name in GEMM_NAMES)
 
 
+@pytest.mark.skipif(
+    shutil.which("hipcc") is None,
+    reason="needs hipcc with ROCm's headers (Debian: apt install hipcc libamdhip64-dev)",
+)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_of_the_header(tmp_path: Path, name: str) -> None:
+    """The vendor's driver and headers; gfx90a is what Debian's release of them knows."""
+    path = text_of(SAMPLES / f"{name}.py", tmp_path, "gfx90a")
+    done = subprocess.run(
+        str(compile_command(path.read_text())).split(),
+        cwd=tmp_path,
+        env={**os.environ, "HIP_PLATFORM": "amd"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert path.with_suffix(".hsaco").stat().st_size > 0
+
+
+@needs_clang
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_on_rdna(tmp_path: Path, name: str, arch: str) -> None:
@@ -60,6 +86,7 @@ def test_samples_on_rdna(tmp_path: Path, name: str, arch: str) -> None:
     assert ("v_wmma" in text) == (name in GEMM_NAMES)
 
 
+@needs_clang
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("num_stages", [1, 2])
 def test_bfloat16_gemm(tmp_path: Path, transposed: bool, num_stages: int) -> None:
@@ -77,11 +104,13 @@ def test_bfloat16_gemm(tmp_path: Path, transposed: bool, num_stages: int) -> Non
     assert re.search(r"v_mfma_f32_16x16x\d+_bf16", text)
 
 
+@needs_clang
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_reductions_in_16_bits(tmp_path: Path, dtype: str) -> None:
     nothing_spilled(assembly(text_of(REDUCTIONS, tmp_path, "gfx942", dtype=dtype), "gfx942"))
 
 
+@needs_clang
 def test_two_kernels_in_one_library(tmp_path: Path) -> None:
     """Helpers are static: the files link together, each entry exported once."""
     units = []
