@@ -139,6 +139,7 @@ class _Pipeline:
             ctx.values[stmt.var.name] = self.round
         self.depth = self._depth_expr()
         self.tiles = [copy.dst.buffer.name for copy in staging.loads]
+        self.loads = f"loads of {' and '.join(self.tiles)}"  # names them in `--emit plan`
 
     def _depth_expr(self) -> Const:
         """The author's name for the depth, where it is the same number."""
@@ -219,7 +220,7 @@ class _Pipeline:
         return Step(
             body=(section,),
             accesses=self._writes(0),
-            quote=self.stmt.quote,
+            quote=self.loads,
         )
 
     def _start(self) -> Expr:
@@ -280,7 +281,7 @@ class _Pipeline:
             for name in self.tiles
         )
         remark = f"this thread's part of tile {self.var} has arrived"
-        return Step(body=(Do(call=call, remark=remark),), completes=done, quote=self.stmt.quote)
+        return Step(body=(Do(call=call, remark=remark),), completes=done, quote=self.loads)
 
     def _issue(self, load: str, stop: Expr) -> Step:
         ahead = self.staging.ahead
@@ -288,14 +289,14 @@ class _Pipeline:
         commit = Do(call=CCall(dtype=INT32, function="copies_commit", args=()))
         if not ahead:
             call: CStmt = Do(call=CCall(dtype=INT32, function=load, args=(self.round,)))
-            return Step(body=(call, commit), accesses=self._writes(0), quote=self.stmt.quote)
+            return Step(body=(call, commit), accesses=self._writes(0), quote=self.loads)
         later = b.step_back(self.round, self.depth)
         start = Do(call=CCall(dtype=INT32, function=load, args=(later,)))
         guarded = Branch(condition=b.less(later, stop), then=(start,))
         commit = Do(
             call=commit.call, remark="empty groups at the end keep the count for copies_wait right"
         )
-        return Step(body=(guarded, commit), accesses=self._writes(ahead), quote=self.stmt.quote)
+        return Step(body=(guarded, commit), accesses=self._writes(ahead), quote=self.loads)
 
 
 def staged_copy(ctx: Context, copy: Copy) -> ParallelLoop:
