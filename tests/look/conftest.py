@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from look_texts import Case, generate  # noqa: E402
+from look_texts import Case, generate
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -1,0 +1,514 @@
+// gemm_bias_relu: C = relu(A @ B + bias)
+//   from     gemm_bias_relu.py by tile2c 0.1.0
+//   target   cuda:sm_90a (has run on silicon)
+//   again    tile2c gemm_bias_relu.py -o . --target cuda:sm_90a
+//   compile  nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++17 -cubin gemm_bias_relu.cu -o gemm_bias_relu.cubin
+//   launch   grid ((N + 127) / 128, (M + 127) / 128), block 256, 50176 bytes of dynamic shared
+//            memory
+//   sizes    M, N and K are free
+//   roles    threads 0 to 127 multiply 128 x 128 (wgmma); thread 128 loads (TMA)
+//   map      A_map: A in boxes of 128 x 32, 64B swizzle
+//   map      B_map: B in boxes of 32 x 64, 128B swizzle
+//   map      C_map: C in boxes of 128 x 64, 128B swizzle
+//   text     sha256 12a54faffe23  (edit freely: `tile2c --merge` keeps your changes)
+#include <cuda_fp16.h>
+
+constexpr int block_M = 128;
+constexpr int block_N = 128;
+constexpr int block_K = 32;
+constexpr int num_stages = 3;
+
+// Registers have no address: a loop that counts through them is unrolled.
+#define UNROLL _Pragma("unroll")
+
+// A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
+// together fall into different groups of banks.
+static __device__ int A_col(int row, int col) { return (col / 8 ^ row / 2 % 4) * 8; }
+
+// B_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
+// fall into different groups of banks.
+static __device__ int B_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+
+// C_tile: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
+// fall into different groups of banks.
+static __device__ int C_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+
+struct Shared {
+    alignas(1024) half A_shared[num_stages][block_M][32];  // 24 KiB
+    alignas(1024) half B_shared[num_stages][2][block_K][64];  // 24 KiB
+    unsigned long long full[num_stages], empty[num_stages];  // mbarriers: arrived, free again
+};
+
+static_assert(sizeof(Shared) == 50176);  // what the launch passes; 232448 at most
+
+extern __shared__ __align__(1024) unsigned char shared_bytes[];  // holds Shared
+
+// `n` neighbours that move in one access.
+template <typename T, int n>
+struct alignas(n * sizeof(T)) Pack {
+    T at[n];
+};
+
+// Reads n neighbours, in one access where rows are aligned, with zeros at and past `valid`.
+template <bool aligned, typename T, int n>
+static __device__ void load_vector(T (&dst)[n], const T* src, int valid) {
+    if (aligned && valid >= n) {
+        *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+    } else {
+        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T(0.f);
+    }
+}
+
+// Writes n neighbours, in one access where rows are aligned; leaves out those at and past `valid`.
+template <bool aligned, typename T, int n>
+static __device__ void store_vector(T* dst, const T (&src)[n], int valid) {
+    if (aligned && valid >= n) {
+        *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+    } else {
+        for (int v = 0; v < n; ++v)
+            if (v < valid) dst[v] = src[v];
+    }
+}
+
+// Reads n neighbours in one access, or zeros where `valid` is not positive: none straddles the
+// edge.
+template <typename T, int n>
+static __device__ void load_whole_vector(T (&dst)[n], const T* src, int valid) {
+    Pack<T, n> read = {};
+    if (valid > 0) read = *reinterpret_cast<const Pack<T, n>*>(src);
+    *reinterpret_cast<Pack<T, n>*>(dst) = read;
+}
+
+// Starts the copy of n neighbours to shared memory, with zeros at and past `valid`.
+template <int n, bool aligned, typename T>
+static __device__ void copy_async(T* shared, const T* global, int valid) {
+    if (!aligned) {  // no such copy starts at any address: element by element
+        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T(0.f);
+        return;
+    }
+    const unsigned dst = __cvta_generic_to_shared(shared);
+    const int bytes = valid > 0 ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(global), "r"(bytes)
+                 : "memory");
+}
+
+// Closes the group of copies that this thread has started.
+static __device__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until at most `pending` of this thread's groups of copies are open.
+template <int pending>
+static __device__ void copies_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+// Loads four 8x8 matrices: lane l passes the address of row l % 8 of matrix l / 8.
+static __device__ void load_matrices(unsigned (&r)[4], const half* row) {
+    const unsigned src = __cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(src)
+                 : "memory");
+}
+
+// Loads four 8x8 matrices, transposed: lane l passes the address of row l % 8 of matrix l / 8.
+static __device__ void load_matrices_transposed(unsigned (&r)[4], const half* row) {
+    const unsigned src = __cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(src)
+                 : "memory");
+}
+
+// Where a tensor lies and how it is cut into boxes: made by the host, opaque here.
+struct alignas(64) TensorMap {
+    unsigned char bytes[128];
+};
+
+// The 32-bit address of something in shared memory.
+static __device__ unsigned shared_addr(const void* p) { return __cvta_generic_to_shared(p); }
+
+// A fresh mbarrier: each phase ends after n arrivals and the bytes they announced.
+static __device__ void barrier_init(unsigned long long& barrier, int n) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_addr(&barrier)), "r"(n)
+                 : "memory");
+}
+
+// Makes new mbarriers known to TMA; other threads learn of them at the next barrier of the block.
+static __device__ void barriers_visible() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// One arrival; the phase also waits for this many bytes from TMA.
+static __device__ void barrier_expect(unsigned long long& barrier, int bytes) {
+    const unsigned at = shared_addr(&barrier);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes)
+                 : "memory");
+}
+
+// One arrival.
+static __device__ void barrier_arrive(unsigned long long& barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_addr(&barrier))
+                 : "memory");
+}
+
+// Waits until the phase of this parity is over; before the first phase, parity 1 is.
+static __device__ void barrier_wait(unsigned long long& barrier, int parity) {
+    int over;
+    do {
+        asm volatile(
+            "{\n"
+            ".reg .pred p;\n"
+            "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+            "selp.s32 %0, 1, 0, p;\n"
+            "}"
+            : "=r"(over)
+            : "r"(shared_addr(&barrier)), "r"(parity)
+            : "memory");
+    } while (!over);
+}
+
+// Where a role stands in the ring of stages: the stage, and the parity of its round through them.
+template <int stages>
+struct Ring {
+    int stage = 0, phase = 0;
+    __device__ void advance() {
+        if (++stage < stages) return;
+        stage = 0;
+        phase ^= 1;
+    }
+    __device__ int previous() const { return stage ? stage - 1 : stages - 1; }
+};
+
+// A barrier of the 128 consumer threads.
+static __device__ void consumers_sync() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
+
+// A barrier of one warpgroup.
+static __device__ void warpgroup_sync(int warpgroup) {
+    asm volatile("bar.sync %0, 128;" ::"r"(warpgroup + 2) : "memory");
+}
+
+// Starts the load of a box at (x, y); zeros stand in for what lies outside. Its bytes go to the
+// barrier.
+static __device__ void tma_load(void* shared, const TensorMap& map, unsigned long long& barrier,
+                                int x, int y) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4}], [%2];" ::"r"(shared_addr(shared)),
+        "l"(&map), "r"(shared_addr(&barrier)), "r"(x), "r"(y)
+        : "memory");
+}
+
+// Starts the store of a box at (x, y); what lies outside is left out.
+static __device__ void tma_store(const TensorMap& map, const void* shared, int x, int y) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group "
+        "[%0, {%2, %3}], [%1];" ::"l"(&map),
+        "r"(shared_addr(shared)), "r"(x), "r"(y)
+        : "memory");
+}
+
+// Closes the group of this thread's stores.
+static __device__ void tma_store_commit() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+// Waits until at most `pending` of this thread's groups of stores still read shared memory.
+template <int pending>
+static __device__ void tma_store_wait_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
+}
+
+// This thread's writes to shared memory become visible to TMA after the next barrier.
+static __device__ void publish_to_async() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// wgmma descriptor of a tile whose rows run along K: groups of 8 swizzled rows follow one another.
+// A step along K is a step in the row: the hardware swizzles the address it arrives at.
+template <int row_bytes>
+static __device__ unsigned long long k_major(const void* p) {
+    constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
+    constexpr unsigned long long group = 8 * row_bytes / 16;
+    return shared_addr(p) >> 4 | 1ull << 16 | group << 32 | swizzle << 62;
+}
+
+// wgmma descriptor of a tile whose rows run along M or N: 8 rows are 8 steps of K, and the next
+// columns lie in the next slab, `rows` rows on.
+template <int row_bytes, int rows>
+static __device__ unsigned long long mn_major(const void* p) {
+    constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
+    constexpr unsigned long long slab = rows * row_bytes / 16, group = 8 * row_bytes / 16;
+    return shared_addr(p) >> 4 | slab << 16 | group << 32 | swizzle << 62;
+}
+
+// Registers and tiles written so far are ready for the products that follow.
+static __device__ void mma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+// Starts c[64 x 128] = a[64 x 16] * b[16 x 128] + (accumulate ? c : 0) for a warpgroup. Thread t
+// holds rows 16 (t / 32) + t % 32 / 4 + {0, 8}, columns t % 4 * 2 + {0, 1} of each eight.
+static __device__ void mma_m64n128k16(float (&c)[16][4], unsigned long long a, unsigned long long b,
+                                      bool accumulate) {
+#define ROW(n) "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "setp.ne.b32 p, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+        "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
+        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, "
+        "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+        "}, %64, %65, p, 1, 1, 0, 1;\n"
+        "}"
+        : ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9), ROW(10),
+          ROW(11), ROW(12), ROW(13), ROW(14), ROW(15)
+        : "l"(a), "l"(b), "r"(int(accumulate)));
+#undef ROW
+}
+
+// Closes the batch of products started so far.
+static __device__ void mma_commit() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// Waits until at most `pending` batches of products are open.
+template <int pending>
+static __device__ void mma_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+}
+
+// Two values, rounded, in one register.
+static __device__ unsigned packed_pair(float x, float y) {
+    const half2 both = __floats2half2_rn(x, y);
+    return reinterpret_cast<const unsigned&>(both);
+}
+
+// Writes four 8x8 matrices: lane l passes the address of row l % 8 of matrix l / 8.
+static __device__ void store_matrices(half* row, unsigned r0, unsigned r1, unsigned r2,
+                                      unsigned r3) {
+    const unsigned dst = shared_addr(row);
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(dst),
+                 "r"(r0), "r"(r1), "r"(r2), "r"(r3)
+                 : "memory");
+}
+
+// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 and l / 4 + 8, columns l % 4 * 2 + {0, 1}.
+static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// For rows that TMA can load: K % 8 == 0 and N % 8 == 0 and M > 0 and K > 0 and N > 0 and
+// A % 16 == 0 and B % 16 == 0 and C % 16 == 0 and bias % 4 == 0.
+extern "C" __global__ void __launch_bounds__(256, 1) gemm_bias_relu(
+    const __grid_constant__ TensorMap A_map,  // A in boxes of 128 x 32
+    const __grid_constant__ TensorMap B_map,  // B in boxes of 32 x 64
+    const __grid_constant__ TensorMap C_map,  // C in boxes of 128 x 64
+    const half* __restrict__ bias,  // [N]
+    int N, int K) {
+    auto& [A_shared, B_shared, full, empty] = *reinterpret_cast<Shared*>(shared_bytes);
+
+    // Panels of 8 rows of tiles: blocks that run together share operands
+    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (8 * gridDim.x);
+    const int panel_rows = min(8, int(gridDim.y - panel * 8)), within = tile % (8 * gridDim.x);
+    const int bx = within / panel_rows, by = panel * 8 + within % panel_rows;
+    const int ko_end = (K + block_K - 1) / block_K;
+
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < num_stages; ++stage) {
+            barrier_init(full[stage], 1);  // the producer, and its bytes
+            barrier_init(empty[stage], 4);  // one arrival a consumer warp
+        }
+        barriers_visible();
+    }
+    __syncthreads();  // the barriers are ready for everyone
+
+    // shuffled: uniform for the compiler
+    const int warpgroup = __shfl_sync(0xffffffffu, int(threadIdx.x) / 128, 0);
+    Ring<num_stages> ring;
+    if (warpgroup == 1) {  // the producer: one thread starts the loads
+        // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
+        if (threadIdx.x == 128) {
+            for (int ko = 0; ko < ko_end; ++ko) {
+                // every consumer warp has read what the stage held
+                barrier_wait(empty[ring.stage], ring.phase ^ 1);
+                barrier_expect(full[ring.stage], sizeof(A_shared[0]) + sizeof(B_shared[0]));
+                // T.copy(A[by * block_M, ko * block_K], A_shared)
+                tma_load(&A_shared[ring.stage][0][0], A_map, full[ring.stage], ko * block_K,
+                         by * block_M);
+                // T.copy(B[ko * block_K, bx * block_N], B_shared)
+                for (int slab = 0; slab < 2; ++slab)
+                    tma_load(&B_shared[ring.stage][slab][0][0], B_map, full[ring.stage],
+                             bx * block_N + slab * 64, ko * block_K);
+                ring.advance();
+            }
+        }
+        return;
+    }
+    // [block_M, block_N] over the block; T.clear(C_local): the first product overwrites
+    float C_local[2][16][4];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+
+    // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
+    for (int ko = 0; ko < ko_end; ++ko) {
+        barrier_wait(full[ring.stage], ring.phase);  // the tiles of round ko have arrived
+        mma_begin();
+        // T.gemm(A_shared, B_shared, C_local)
+        UNROLL
+        for (int k = 0; k < block_K; k += 16)
+            for (int m = 0; m < 2; ++m)
+                mma_m64n128k16(C_local[m], k_major<64>(&A_shared[ring.stage][m * 64][k]),
+                               mn_major<128, block_K>(&B_shared[ring.stage][0][k][0]),
+                               ko != 0 || k > 0);
+        mma_commit();
+        mma_wait<1>();  // this warp has read the tiles of round ko - 1
+        if (ko > 0 && lane == 0) {
+            barrier_arrive(empty[ring.previous()]);  // their stage may be refilled
+        }
+        ring.advance();
+    }
+    mma_wait<0>();  // the last product is complete
+
+    // Bias and activation are applied while the sums are still in registers.
+    // for i, j in T.Parallel(block_M, block_N)
+    UNROLL
+    for (int m = 0; m < 2; ++m)
+        for (int n = 0; n < 16; ++n)
+            for (int h = 0; h < 2; ++h) {
+                const int j = n * 8 + lane % 4 * 2;
+                const int at = bx * block_N + j;
+                __align__(4) half bias_part[2];
+                load_whole_vector(bias_part, &bias[at], N - at);
+                for (int v = 0; v < 2; ++v)
+                    C_local[m][n][h * 2 + v] =
+                        fmaxf(C_local[m][n][h * 2 + v] + __half2float(bias_part[v]), 0.f);
+            }
+    consumers_sync();  // nobody still reads the old A_shared and B_shared
+
+    // T.copy(C_local, C[by * block_M, bx * block_N])
+    // in the place of the loaded tiles
+    auto& C_tile = *reinterpret_cast<half(*)[2][block_M][64]>(shared_bytes);
+    static_assert(sizeof(C_tile) <= sizeof(A_shared) + sizeof(B_shared));
+    UNROLL
+    for (int m = 0; m < 2; ++m) {
+        UNROLL
+        for (int n = 0; n < 16; n += 2) {
+            const int row = m * 64 + warp * 16 + lane % 16, col = n * 8 + lane / 16 * 8;
+            store_matrices(&C_tile[col / 64][row][C_col(row, col % 64)],
+                           packed_pair(C_local[m][n][0], C_local[m][n][1]),
+                           packed_pair(C_local[m][n][2], C_local[m][n][3]),
+                           packed_pair(C_local[m][n + 1][0], C_local[m][n + 1][1]),
+                           packed_pair(C_local[m][n + 1][2], C_local[m][n + 1][3]));
+        }
+    }
+    publish_to_async();  // TMA will see what this thread wrote
+    warpgroup_sync(warpgroup);  // the warpgroup's rows are complete
+    if (threadIdx.x % 128 == 0) {
+        for (int slab = 0; slab < 2; ++slab)
+            tma_store(C_map, &C_tile[slab][0][0], bx * block_N + slab * 64, by * block_M);
+        tma_store_commit();
+        tma_store_wait_read<0>();  // the shared memory outlives its readers
+    }
+}
+
+// Any other sizes and addresses: mma.sync, tiles loaded element by element.
+extern "C" __global__ void __launch_bounds__(128) gemm_bias_relu_any(
+    const half* __restrict__ A,  // [M, K]
+    const half* __restrict__ B,  // [K, N]
+    const half* __restrict__ bias,  // [N]
+    half* __restrict__ C,  // [M, N]
+    int M, int N, int K) {
+    const bool aligned = false;  // rows may start anywhere
+    __shared__ __align__(128) half A_shared[num_stages][block_M][block_K];  // 24 KiB
+    __shared__ __align__(128) half B_shared[num_stages][block_K][block_N];  // 24 KiB
+    float C_local[4][8][4] = {};  // [block_M, block_N] over the block; T.clear(C_local)
+
+    const int bx = blockIdx.x, by = blockIdx.y;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int warp_m = warp / 2 * 64, warp_n = warp % 2 * 64;  // 2 x 2 warps of 64 x 64
+
+    auto load_tiles = [&](int ko) {
+        const int stage = ko % num_stages;
+        // T.copy(A[by * block_M, ko * block_K], A_shared)
+        UNROLL
+        for (int turn = 0; turn < 4; ++turn) {
+            const int i = turn * 32 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
+            const int row = by * block_M + i, col = ko * block_K + j;
+            const int valid = row < M ? K - col : 0;
+            copy_async<8, aligned>(&A_shared[stage][i][A_col(i, j)], &A[size_t(row) * K + col],
+                                   valid);
+        }
+        // T.copy(B[ko * block_K, bx * block_N], B_shared)
+        UNROLL
+        for (int turn = 0; turn < 4; ++turn) {
+            const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
+            const int row = ko * block_K + i, col = bx * block_N + j;
+            const int valid = row < K ? N - col : 0;
+            copy_async<8, aligned>(&B_shared[stage][i][B_col(i, j)], &B[size_t(row) * N + col],
+                                   valid);
+        }
+    };
+
+    const int ko_end = (K + block_K - 1) / block_K;
+    for (int ko = 0; ko < num_stages - 1; ++ko) {
+        if (ko < ko_end) load_tiles(ko);
+        copies_commit();
+    }
+
+    // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
+    for (int ko = 0; ko < ko_end; ++ko) {
+        const int stage = ko % num_stages;
+        copies_wait<num_stages - 2>();  // this thread's part of tile ko has arrived
+        // tile ko is complete for all threads; nobody still reads the stage refilled next
+        __syncthreads();
+        if (ko + num_stages - 1 < ko_end) load_tiles(ko + num_stages - 1);
+        copies_commit();  // empty groups at the end keep the count for copies_wait right
+
+        // T.gemm(A_shared, B_shared, C_local)
+        for (int k = 0; k < block_K; k += 16) {
+            unsigned a[4][4], b[4][4];
+            for (int m = 0; m < 4; ++m) {
+                const int row = warp_m + m * 16 + lane % 16, col = k + lane / 16 * 8;
+                load_matrices(a[m], &A_shared[stage][row][A_col(row, col)]);
+            }
+            for (int n = 0; n < 4; ++n) {
+                const int row = k + lane % 16, col = warp_n + n * 16 + lane / 16 * 8;
+                load_matrices_transposed(b[n], &B_shared[stage][row][B_col(row, col)]);
+            }
+            for (int m = 0; m < 4; ++m)
+                for (int n = 0; n < 8; ++n)
+                    mma(C_local[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+        }
+    }
+
+    // Bias and activation are applied while the sums are still in registers.
+    // for i, j in T.Parallel(block_M, block_N)
+    UNROLL
+    for (int m = 0; m < 4; ++m)
+        for (int n = 0; n < 8; ++n)
+            for (int h = 0; h < 2; ++h) {
+                const int j = warp_n + n * 8 + lane % 4 * 2;
+                const int at = bx * block_N + j;
+                __align__(4) half bias_part[2];
+                load_vector<aligned>(bias_part, &bias[at], N - at);
+                for (int v = 0; v < 2; ++v)
+                    C_local[m][n][h * 2 + v] =
+                        fmaxf(C_local[m][n][h * 2 + v] + __half2float(bias_part[v]), 0.f);
+            }
+
+    // T.copy(C_local, C[by * block_M, bx * block_N])
+    UNROLL
+    for (int m = 0; m < 4; ++m)
+        for (int n = 0; n < 8; ++n)
+            for (int h = 0; h < 2; ++h) {
+                const int i = warp_m + m * 16 + h * 8 + lane / 4, j = warp_n + n * 8 + lane % 4 * 2;
+                const int row = by * block_M + i, col = bx * block_N + j;
+                if (row >= M) continue;  // the last tile may reach past the edge
+                __align__(4) half C_part[2];
+                for (int v = 0; v < 2; ++v) C_part[v] = __float2half_rn(C_local[m][n][h * 2 + v]);
+                store_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
+            }
+}

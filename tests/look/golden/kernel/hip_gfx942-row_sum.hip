@@ -1,0 +1,97 @@
+// row_sum: Y[i] = sum of X[i, :].
+//   from     row_sum.py by tile2c 0.1.0
+//   target   hip:gfx942 (never run on silicon)
+//   again    tile2c row_sum.py -o . --target hip:gfx942
+//   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 row_sum.hip -o row_sum.hsaco
+//   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
+//   sizes    M and N are free
+//   text     sha256 b040f63dc123  (edit freely: `tile2c --merge` keeps your changes)
+#include <hip/hip_runtime.h>
+
+constexpr int block_M = 8;
+constexpr int block_N = 512;
+
+// Registers have no address: a loop that counts through them is unrolled.
+#define UNROLL _Pragma("unroll")
+
+// `n` neighbours that move in one access.
+template <typename T, int n>
+struct alignas(n * sizeof(T)) Pack {
+    T at[n];
+};
+
+// Reads n neighbours, in one access where rows are aligned, with zeros at and past `valid`.
+template <bool aligned, typename T, int n>
+static __device__ void load_vector(T (&dst)[n], const T* src, int valid) {
+    if (aligned && valid >= n) {
+        *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+    } else {
+        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T(0.f);
+    }
+}
+
+// Sum over the 64 lanes of a wave, in every lane.
+static __device__ float wave_sum(float x) {
+    for (int offset = 32; offset >= 1; offset /= 2) {
+        const float other = __shfl_xor(x, offset);
+        x = x + other;
+    }
+    return x;
+}
+
+template <bool aligned>
+static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
+                                     float* __restrict__ Y,  // [M]
+                                     int M, int N) {
+    __align__(16) float tile[4][2][4];  // [block_M, block_N] over the block
+    float sums[4] = {};  // [block_M] over the block; T.clear(sums)
+
+    const int bx = blockIdx.x;
+    const int lane = threadIdx.x % 64, wave = threadIdx.x / 64;
+
+    // for ko in T.serial(T.ceildiv(N, block_N))
+    for (int ko = 0; ko < (N + block_N - 1) / block_N; ++ko) {
+        // Columns past N arrive as zeros and do not change the sums.
+        // T.copy(X[bx * block_M, ko * block_N], tile)
+        UNROLL
+        for (int r = 0; r < 4; ++r)
+            for (int c = 0; c < 2; ++c) {
+                const int i = r * 2 + wave, j = c * 256 + lane * 4;
+                const int row = bx * block_M + i, col = ko * block_N + j;
+                const int valid = row < M ? N - col : 0;
+                load_vector<aligned>(tile[r][c], &X[size_t(row) * N + col], valid);
+            }
+
+        // T.reduce_sum(tile, sums, dim=1, clear=False)
+        for (int r = 0; r < 4; ++r) {
+            float sums_part = 0.f;
+            UNROLL
+            for (int c = 0; c < 2; ++c)
+                for (int v = 0; v < 4; ++v) sums_part += tile[r][c][v];
+            sums[r] += wave_sum(sums_part);
+        }
+    }
+
+    // T.copy(sums, Y[bx * block_M])
+    for (int r = 0; r < 4; ++r) {
+        const int i = r * 2 + wave;
+        const int at = bx * block_M + i;
+        if (lane != 0 || at >= M) continue;  // the last tile may reach past the edge
+        Y[at] = sums[r];
+    }
+}
+
+// Wide accesses stay aligned: N % 4 == 0 and X % 16 == 0.
+extern "C" __global__ void __launch_bounds__(128) row_sum(const float* __restrict__ X,  // [M, N]
+                                                          float* __restrict__ Y,  // [M]
+                                                          int M, int N) {
+    row_sum_block<true>(X, Y, M, N);
+}
+
+// Any sizes and addresses: element by element where rows may start anywhere.
+extern "C" __global__ void __launch_bounds__(128) row_sum_any(
+    const float* __restrict__ X,  // [M, N]
+    float* __restrict__ Y,  // [M]
+    int M, int N) {
+    row_sum_block<false>(X, Y, M, N);
+}
