@@ -16,6 +16,7 @@ CASES = {
     "wide": ("product", WIDE, ((136, 264, 328),)),
     "flat": ("product", {**SQUARE, "block_N": 256, "threads": 128}, ((72, 264, 104),)),
     "split columns": ("product", {**SQUARE, "block_N": 256, "threads": 256}, ((72, 264, 104),)),
+    "split, narrow": ("product", {**SQUARE, "threads": 256}, ((72, 72, 104),)),
     "two blocks of rows": ("product", {"block_M": 128, "block_N": 64, "block_K": 128}, ((136, 72, 264),)),
     "K of 16": ("product", {**SQUARE, "block_K": 16, "num_stages": 2}, ((72, 72, 88),)),
     "N of 96": ("product", {**SQUARE, "block_N": 96}, ((72, 104, 72),)),

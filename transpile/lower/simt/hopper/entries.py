@@ -59,22 +59,33 @@ def _without_staging(
 def _with_warpgroups(
     function: Function, launch: Launch, target: SimtTarget, diagnostics: Diagnostics
 ) -> Launch:
-    """The author's threads; twice as many where the sums then fit and nothing asks for its thread."""
+    """The author's threads, or twice as many where nothing asks for its thread and that helps.
+
+    It does where the sums do not fit otherwise, and where a lone warpgroup has rows enough for two:
+    then one multiplies while the other waits.
+    """
     x, y, z = launch.threads
     if y * z != 1 or x % THREADS:
         raise Unfit(f"{x * y * z} threads are no row of whole warpgroups of {THREADS}")
+    if launch.thread_vars:
+        return launch
+    wider = replace(launch, threads=(2 * x, 1, 1))
     try:
-        WithRoles(function, launch, target, diagnostics, Given())
+        found = WithRoles(function, launch, target, diagnostics, Given())
     except Crowded as crowded:
-        if launch.thread_vars:
-            raise
-        wider = replace(launch, threads=(2 * x, 1, 1))
-        try:
-            WithRoles(function, wider, target, diagnostics, Given())
-        except Unfit:
+        if not _fits(function, wider, target, diagnostics):
             raise crowded from None
         return wider
-    return launch
+    lone = found.roles.groups == 1 and all(p.tiles_m > 1 for p in found.roles.products.values())
+    return wider if lone and _fits(function, wider, target, diagnostics) else launch
+
+
+def _fits(function: Function, launch: Launch, target: SimtTarget, diagnostics: Diagnostics) -> bool:
+    try:
+        WithRoles(function, launch, target, diagnostics, Given())
+    except Unfit:
+        return False
+    return True
 
 
 def _beside(whole: WithRoles, other: ordinary._Lowered) -> Plan:

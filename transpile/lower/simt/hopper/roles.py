@@ -18,6 +18,7 @@ from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_wa
 from tile2c.transpile.lower.simt.pipeline import movable, touches, written
 
 _BARRIER_BYTES = 16  # full and empty of one stage
+_ON_THEIR_WAY = 96 * 1024  # bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +53,9 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
     loop = _loop(body)
     products = gemms(body)
     groups = ctx.threads // 128
-    loads = _loads(ctx, loop, products)
     plans = {id(gemm): plan_warpgroups(ctx, gemm, groups) for gemm in products}
-    for gemm in products:
-        _check_rows(gemm, plans[id(gemm)], loads)
+    loads = _loads(ctx, loop, products, _parts(products, plans))
+    _check_whole(products)
     depth, extent = _depth(ctx, loop, loads)
     return Roles(loop=loop, loads=loads, products=plans, depth=depth, extent=extent, groups=groups)
 
@@ -76,7 +76,19 @@ def _loop(body: tuple[Stmt, ...]) -> Pipelined:
     return loop
 
 
-def _loads(ctx: Context, loop: Pipelined, products: list[Gemm]) -> tuple[TileLoad, ...]:
+def _parts(products: list[Gemm], plans: dict[int, WarpgroupPlan]) -> dict[str, int]:
+    """Columns of a warpgroup, of tiles whose rows are split: each part has to be whole slabs."""
+    found: dict[str, int] = {}
+    for gemm in products:
+        plan = plans[id(gemm)]
+        if not gemm.transpose_b and plan.groups_n > 1:
+            found[gemm.b.buffer.name] = plan.n
+    return found
+
+
+def _loads(
+    ctx: Context, loop: Pipelined, products: list[Gemm], parts: dict[str, int]
+) -> tuple[TileLoad, ...]:
     stored = written(*ctx.launch.body)
     operands = {region.buffer.name for gemm in products for region in (gemm.a, gemm.b)}
     found: list[TileLoad] = []
@@ -87,7 +99,7 @@ def _loads(ctx: Context, loop: Pipelined, products: list[Gemm]) -> tuple[TileLoa
         tile = copy.dst.buffer
         if not stages(copy) or not movable(ctx, loop, copy, stored):
             raise Unfit(f"`{copy.quote}` is more than a copy of a tensor's box to a whole tile")
-        slabs = slabs_of(tile)
+        slabs = slabs_of(tile, parts.get(tile.name))
         described = box_of(ctx, copy.src, slabs, b.known(tile.shape[0]) or 0)
         if described not in names:
             wish = f"{copy.src.buffer.name}_map"
@@ -121,22 +133,22 @@ def _check_readers(loop: Pipelined, loaded: set[str]) -> None:
             raise Unfit(f"{shared[0]} is read by `{stmt.quote}` too, not by gemms alone")
 
 
-def _check_rows(gemm: Gemm, plan: WarpgroupPlan, loads: tuple[TileLoad, ...]) -> None:
-    """Whole operands, and warpgroups whose parts begin at a slab's edge."""
-    for region in (gemm.a, gemm.b):
-        whole = len(region.ranges) == 2 and all(
-            b.literal(part.start, 0) and b.known(part.extent) == b.known(extent)
-            for part, extent in zip(region.ranges, region.buffer.shape, strict=True)
-        )
-        if not whole:
-            raise Unfit(f"a gemm reads a part of {region.buffer.name}, not the whole tile")
-    b_load = next(load for load in loads if load.tile.name == gemm.b.buffer.name)
-    if not gemm.transpose_b and plan.groups_n > 1 and plan.n % b_load.slabs.width:
-        raise Unfit(f"{plan.n} columns of {b_load.tile.name} a warpgroup are not whole slabs")
+def _check_whole(products: list[Gemm]) -> None:
+    for gemm in products:
+        for region in (gemm.a, gemm.b):
+            whole = len(region.ranges) == 2 and all(
+                b.literal(part.start, 0) and b.known(part.extent) == b.known(extent)
+                for part, extent in zip(region.ranges, region.buffer.shape, strict=True)
+            )
+            if not whole:
+                raise Unfit(f"a gemm reads a part of {region.buffer.name}, not the whole tile")
 
 
 def _depth(ctx: Context, loop: Pipelined, loads: tuple[TileLoad, ...]) -> tuple[int, Expr]:
-    """As many stages as the author asked for and shared memory holds beside the other tiles."""
+    """As many stages as the author asked for, more where they are small, as shared memory allows.
+
+    Loads take about a microsecond; an SM has to have enough bytes on their way to be fed meanwhile.
+    """
     ring = {load.tile.name for load in loads}
     stage = sum(_bytes(load.tile) for load in loads)
     rest = sum(
@@ -146,12 +158,14 @@ def _depth(ctx: Context, loop: Pipelined, loads: tuple[TileLoad, ...]) -> tuple[
     )
     asked = int(loop.num_stages.value)
     fits = (ctx.target.max_shared - rest - 1024) // (stage + _BARRIER_BYTES)
-    depth = min(asked, fits)
+    enough = -(-_ON_THEIR_WAY // stage)
+    depth = min(max(asked, enough), fits)
     if depth < 2:
         raise Unfit(f"two stages of {stage} bytes do not fit in shared memory")
-    reason = (
-        "as the author asked (num_stages)" if depth == asked else "more do not fit in shared memory"
-    )
+    reason = {
+        asked: "as the author asked (num_stages)",
+        enough: f"the author asked for {asked}; so many keep {_ON_THEIR_WAY // 1024} KiB on their way",
+    }.get(depth, "more do not fit in shared memory")
     ctx.choices.append(Choice(name=f"stages of {loop.var.name}", value=str(depth), reason=reason))
     if depth == asked:
         return depth, loop.num_stages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from tile2c.transpile.ir.expr import Buffer, Expr, const
 from tile2c.transpile.ir.forms import Region
@@ -57,12 +58,15 @@ def _over(value: Expr, width: int) -> Expr:
     return const(known // width) if known is not None else b.div(value, const(width))
 
 
-def slabs_of(tile: Buffer) -> Slabs:
-    """The widest swizzle whose rows the tile's rows are made of; raises Unfit without one."""
+def slabs_of(tile: Buffer, part: int | None = None) -> Slabs:
+    """The widest swizzle whose rows the tile's rows, or parts of so many columns, are made of.
+
+    Raises Unfit without one.
+    """
     if len(tile.shape) != 2:
         raise Unfit(f"{tile.name} has {len(tile.shape)} dimensions, and wgmma reads tiles of two")
     rows, columns = (b.known(extent) or 0 for extent in tile.shape)
-    found = slabs_for(columns, tile.dtype.bytes, tile.shape[0])
+    found = slabs_for(columns, tile.dtype.bytes, tile.shape[0], part)
     if found is None:
         raise Unfit(
             f"rows of {tile.name} have {columns * tile.dtype.bytes} bytes, and wgmma reads multiples of 32"
@@ -74,10 +78,12 @@ def slabs_of(tile: Buffer) -> Slabs:
     return found
 
 
-def slabs_for(columns: int, element_bytes: int, rows: Expr) -> Slabs | None:
-    """Slabs of a tile with so many columns."""
+def slabs_for(
+    columns: int, element_bytes: int, rows: Expr, part: int | None = None
+) -> Slabs | None:
+    """Slabs of a tile with so many columns, `part` of which are whole slabs too."""
     for row_bytes in (128, 64, 32):
-        if columns and columns * element_bytes % row_bytes == 0:
+        if columns and gcd(columns, part or columns) * element_bytes % row_bytes == 0:
             width = row_bytes // element_bytes
             return Slabs(rows=rows, width=width, count=columns // width, row_bytes=row_bytes)
     return None
