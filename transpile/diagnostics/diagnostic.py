@@ -67,12 +67,24 @@ class Diagnostics:
             self.items.append(diagnostic)
 
     def error(
-        self, code: str, message: str, span: Span | None, *, notes: tuple[Note, ...] = (), help: str | None = None
+        self,
+        code: str,
+        message: str,
+        span: Span | None,
+        *,
+        notes: tuple[Note, ...] = (),
+        help: str | None = None,
     ) -> None:
         self.add(Diagnostic(Severity.ERROR, code, message, span, notes, help))
 
     def warning(
-        self, code: str, message: str, span: Span | None, *, notes: tuple[Note, ...] = (), help: str | None = None
+        self,
+        code: str,
+        message: str,
+        span: Span | None,
+        *,
+        notes: tuple[Note, ...] = (),
+        help: str | None = None,
     ) -> None:
         self.add(Diagnostic(Severity.WARNING, code, message, span, notes, help))
 
@@ -86,7 +98,12 @@ class Diagnostics:
 
 
 def failure(
-    code: str, message: str, span: Span | None, *, notes: tuple[Note, ...] = (), help: str | None = None
+    code: str,
+    message: str,
+    span: Span | None,
+    *,
+    notes: tuple[Note, ...] = (),
+    help: str | None = None,
 ) -> InputError:
     """An error to raise: `raise failure("T2C304", ..., span)`."""
     return InputError(Diagnostic(Severity.ERROR, code, message, span, notes, help))

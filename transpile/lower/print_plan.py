@@ -25,7 +25,8 @@ def print_plan(plan: Plan | CoresPlan) -> str:
         (
             "shared memory",
             [
-                f"{p.name}: {p.bytes} bytes, {p.versions} {'copies' if p.versions > 1 else 'copy'}, {p.layout}"
+                f"{p.name}: {p.bytes} bytes, {p.versions} "
+                f"{'copies' if p.versions > 1 else 'copy'}, {p.layout}"
                 for p in plan.placed
             ],
         ),
@@ -48,7 +49,10 @@ def _launch(launch: object) -> str:
 
     assert isinstance(launch, LaunchPlan)
     when = f" when {launch.when}" if launch.when else ""
-    return f"group {launch.group}: {launch.entry}{when}, block {launch.block}, {launch.shared_bytes} bytes of dynamic shared memory"
+    return (
+        f"group {launch.group}: {launch.entry}{when}, block {launch.block}, "
+        f"{launch.shared_bytes} bytes of dynamic shared memory"
+    )
 
 
 def _barriers(plan: Plan) -> list[str]:
