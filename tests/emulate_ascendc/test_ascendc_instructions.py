@@ -16,6 +16,8 @@ Make = Callable[[dict[str, Array]], Array]
 HEAD = """#include "kernel_operator.h"
 using namespace AscendC;
 
+#define THEN PipeBarrier<PIPE_V>();
+
 extern "C" __global__ __aicore__ void ops(GM_ADDR a, GM_ADDR b, GM_ADDR h, GM_ADDR g, GM_ADDR i,
                                           GM_ADDR out, uint32_t which) {
   KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_AIV_ONLY);
@@ -111,14 +113,14 @@ CASES: dict[str, tuple[str, Array]] = {
     "relu": ("Relu(O, H, 100);", np.maximum(H, F16(0))[:100]),
     "abs": ("Abs(F, A, 100);", np.abs(A)[:100]),
     "exp": ("Exp(F, A, 100);", np.exp(A[:100])),
-    "ln": ("Abs(T, A, 100); Ln(F, T, 100);", np.log(np.abs(A[:100]))),
-    "sqrt": ("Abs(T, A, 100); Sqrt(F, T, 100);", np.sqrt(np.abs(A[:100]))),
-    "axpy": ("Adds(F, B, 0.0f, 99); Axpy(F, A, 2.0f, 99);", A[:99] * 2 + B[:99]),
+    "ln": ("Abs(T, A, 100); THEN Ln(F, T, 100);", np.log(np.abs(A[:100]))),
+    "sqrt": ("Abs(T, A, 100); THEN Sqrt(F, T, 100);", np.sqrt(np.abs(A[:100]))),
+    "axpy": ("Adds(F, B, 0.0f, 99); THEN Axpy(F, A, 2.0f, 99);", A[:99] * 2 + B[:99]),
     "axpy_wide": (
-        "Adds(F, B, 0.0f, 99); Axpy(F, H, (half)2.0f, 99);",
+        "Adds(F, B, 0.0f, 99); THEN Axpy(F, H, (half)2.0f, 99);",
         H[:99].astype(F32) * 2 + B[:99],
     ),
-    "mul_add_dst": ("Adds(F, B, 0.0f, 99); MulAddDst(F, A, A, 99);", A[:99] * A[:99] + B[:99]),
+    "mul_add_dst": ("Adds(F, B, 0.0f, 99); THEN MulAddDst(F, A, A, 99);", A[:99] * A[:99] + B[:99]),
     "add_repeat": (
         "Add(F, A, B, 40, 4, {1, 1, 1, 8, 8, 8});",
         strided(A8[:, :40] + B8[:, :40], [0, 64, 128, 192], 256),
@@ -128,7 +130,7 @@ CASES: dict[str, tuple[str, Array]] = {
         "Mul(F, A, B, 64, 4, {1, 1, 0, 8, 8, 1});",
         (A8.reshape(4, 8, 8) * B[:32].reshape(4, 1, 8)).ravel(),
     ),
-    "fold": ("Duplicate(F, 0.0f, 64); Add(F, A, F, 64, 4, {1, 1, 1, 0, 8, 0});", A8.sum(0)),
+    "fold": ("Duplicate(F, 0.0f, 64); THEN Add(F, A, F, 64, 4, {1, 1, 1, 0, 8, 0});", A8.sum(0)),
     "adds_bits": (
         "uint64_t m[2] = {0x5, 0}; Adds(F, A, 1.0f, m, 2, {1, 1, 8, 8});",
         strided(
@@ -188,17 +190,17 @@ CASES: dict[str, tuple[str, Array]] = {
     ),
     "compare_int": ("Compare(U, I, I, CMPMODE::EQ, 64);", np.full(8, 255, np.uint8)),
     "select": (
-        "Compare(bits, A, B, CMPMODE::GT, 256); "
+        "Compare(bits, A, B, CMPMODE::GT, 256); THEN "
         "Select(F, bits, A, B, SELMODE::VSEL_TENSOR_TENSOR_MODE, 201);",
         selected(A > B, A, B)[:201],
     ),
     "select_scalar": (
-        "CompareScalar(bits, A, 0.0f, CMPMODE::GT, 256); "
+        "CompareScalar(bits, A, 0.0f, CMPMODE::GT, 256); THEN "
         "Select(F, bits, A, -1.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 201);",
         selected(A > 0, A, -1)[:201],
     ),
     "select_registers": (
-        "Compare(bits, A, B, CMPMODE::GT, 64); "
+        "Compare(bits, A, B, CMPMODE::GT, 64); THEN "
         "Select(F, bits, A, B, SELMODE::VSEL_CMPMASK_SPR, 256);",
         selected(np.tile(A8[0] > B8[0], 4), A, B),
     ),
@@ -206,7 +208,7 @@ CASES: dict[str, tuple[str, Array]] = {
     "to_half": ("Cast(O, A, RoundMode::CAST_RINT, 200);", A[:200].astype(F16)),
     "to_bfloat": ("Cast(Q, A, RoundMode::CAST_RINT, 200);", A[:200].astype(ml_dtypes.bfloat16)),
     "to_bfloat_down": (
-        "Abs(T, A, 200); Cast(Q, T, RoundMode::CAST_TRUNC, 200);",
+        "Abs(T, A, 200); THEN Cast(Q, T, RoundMode::CAST_TRUNC, 200);",
         (np.abs(A[:200]).view(np.uint32) >> 16).astype(np.uint16),
     ),
     "to_int_rint": ("Cast(N, A, RoundMode::CAST_RINT, 200);", np.rint(A[:200]).astype(I32)),
@@ -313,7 +315,7 @@ REJECTED: dict[str, tuple[str, str, str]] = {
         "last 8 KB",
     ),
     "past_the_data": (
-        "Adds(T, A, 0.0f, 5); Adds(F, T, 0.0f, 6);",
+        "Adds(T, A, 0.0f, 5); THEN Adds(F, T, 0.0f, 6);",
         "memory",
         "Adds reads byte 20 of tmp_buf, which nothing wrote, and DataCopy of line",
     ),
@@ -345,6 +347,28 @@ REJECTED: dict[str, tuple[str, str, str]] = {
         "misuse",
         "this is buffer 65; a kernel may have 64",
     ),
+    "vector_reads": ("Abs(T, A, 64); Ln(F, T, 64);", "race", "no PipeBarrier is between them"),
+    "vector_overwrites": (
+        "Abs(F, A, 64); Adds(A, B, 0.0f, 64);",
+        "race",
+        "(unit V) writes byte 0 of a_buf, which Abs (unit V",
+    ),
+    "vector_writes_twice": ("Abs(F, A, 64); Abs(F, B, 64);", "race", "unit V) writes byte 0"),
+    "scalar_reads": (
+        "Add(F, A, B, 64); N.SetValue(100, F.ReinterpretCast<int32_t>().GetValue(1));",
+        "race",
+        "GetValue (unit S) reads",
+    ),
+    "vector_after_scalar": (
+        "TH.SetValue(0, (half)1.0f); Adds(O, TH, (half)1.0f, 1);",
+        "race",
+        "which SetValue (unit S",
+    ),
+    "vector_overwrites_scalar": (
+        "float x = A.GetValue(0); Adds(A, B, 0.0f, 1); F.SetValue(0, x);",
+        "race",
+        "which GetValue (unit S",
+    ),
     "read_race": (
         "Add(A, A, B, 64); DataCopy(out_gm, A.ReinterpretCast<int32_t>(), 64);",
         "race",
@@ -375,16 +399,18 @@ ACCEPTED = {
         2 * I[:64],
     ),
     "compare_past_the_data": (
-        "Adds(T, A, 0.0f, 100); Compare(bits, T, B, CMPMODE::GT, 128); "
+        "Adds(T, A, 0.0f, 100); THEN Compare(bits, T, B, CMPMODE::GT, 128); THEN "
         "Select(F, bits, T, B, SELMODE::VSEL_TENSOR_TENSOR_MODE, 100);",
         selected(A > B, A, B)[:100],
     ),
     "brcb_past_the_data": (
-        "Adds(T, A, 0.0f, 5); Brcb(T[64], T, 1, {1, 8}); Adds(F, T[64], 0.0f, 40);",
+        "Adds(T, A, 0.0f, 5); THEN Brcb(T[64], T, 1, {1, 8}); THEN Adds(F, T[64], 0.0f, 40);",
         np.repeat(A[:5], 8),
     ),
-    "scalar_waits": (
-        "Add(F, A, B, 64); float x = F.GetValue(1); F.SetValue(0, x); Adds(F, F, 1.0f, 2);",
+    "scalar_in_between": (
+        "Add(F, A, B, 64); SetFlag<HardEvent::V_S>(0); WaitFlag<HardEvent::V_S>(0); "
+        "float x = F.GetValue(1); F.SetValue(0, x); "
+        "SetFlag<HardEvent::S_V>(0); WaitFlag<HardEvent::S_V>(0); Adds(F, F, 1.0f, 2);",
         np.array([A[1] + B[1] + 1, A[1] + B[1] + 1, A[2] + B[2]], F32),
     ),
 }

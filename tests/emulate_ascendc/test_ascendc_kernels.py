@@ -138,7 +138,7 @@ DEFECTS = [
         "    SetFlag<HardEvent::MTE3_V>(EVENT_ID0);\n    WaitFlag<HardEvent::MTE3_V>(EVENT_ID0);\n",
         "",
         "race",
-        "result_buffer",
+        "which WholeReduceSum (unit V",
     ),
     ("row_sum", "turn * ROWS * CHUNK * sizeof(float)", "0", "race", "chunk_buffer"),
     ("row_sum", "result, sum, 64, height", "result, sum, 65, height", "misuse", "mask of 65 lanes"),

@@ -42,6 +42,7 @@ extern "C" __global__ __aicore__ void row_sum(GM_ADDR x, GM_ADDR y, uint32_t row
                   {false, 0, 0, 0.0f});
       SetFlag<HardEvent::MTE2_V>(turn);
       WaitFlag<HardEvent::MTE2_V>(turn);
+      PipeBarrier<PIPE_V>();
       AscendC::Add(sum, sum, chunk, width, height, {1, 1, 1, 8, 8, 8});
       SetFlag<HardEvent::V_MTE2>(turn);
     }

@@ -7,6 +7,15 @@ namespace {
 constexpr uint32_t ROWS = 4;
 constexpr uint32_t MOST_COLUMNS = 1024;
 
+// One unit waits for the other.
+template <HardEvent event>
+__aicore__ inline void order() {
+  const TEventID id = GetTPipePtr()->AllocEventID<event>();
+  SetFlag<event>(id);
+  WaitFlag<event>(id);
+  GetTPipePtr()->ReleaseEventID<event>(id);
+}
+
 }  // namespace
 
 // y[i, :] = softmax(x[i, :]), half in memory and float inside; columns at most MOST_COLUMNS.
@@ -41,17 +50,26 @@ extern "C" __global__ __aicore__ void softmax(GM_ADDR x, GM_ADDR y, uint32_t row
     in_queue.EnQue(in);
 
     in = in_queue.DeQue<half>();
+    PipeBarrier<PIPE_V>();
     Cast(wide, in, RoundMode::CAST_NONE, height * pitch);
     in_queue.FreeTensor(in);
+    PipeBarrier<PIPE_V>();
     for (uint32_t r = 0; r < height; ++r) {
       LocalTensor<float> line = wide[r * pitch];
       ReduceMax(one, line, work, columns);
+      order<HardEvent::V_S>();
       const float most = one.GetValue(0);
+      order<HardEvent::S_V>();
       Adds(line, line, -most, columns);
+      PipeBarrier<PIPE_V>();
       Exp(line, line, columns);
+      PipeBarrier<PIPE_V>();
       ReduceSum(one, line, work, columns);
+      order<HardEvent::V_S>();
       const float sum = one.GetValue(0);
+      order<HardEvent::S_V>();
       Muls(line, line, 1.0f / sum, columns);
+      PipeBarrier<PIPE_V>();
     }
     LocalTensor<half> out = out_queue.AllocTensor<half>();
     Cast(out, wide, RoundMode::CAST_RINT, height * pitch);

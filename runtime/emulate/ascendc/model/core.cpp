@@ -155,8 +155,15 @@ void check_global(const void* pointer, uint64_t bytes, bool write, const char* n
 
 // ---- operations ----
 
-Issue::Issue(const char* name, Pipe pipe, Line at) : name(name), pipe(pipe), line(at.at) {
+// What the scalar unit has waited for is over before it issues more; its own accesses need not be.
+static void follow_issue(Pipe pipe) {
+    uint32_t own = core.clock[pipe].at[S];
     core.clock[pipe].join(core.clock[S]);
+    if (pipe != S) core.clock[pipe].at[S] = own;
+}
+
+Issue::Issue(const char* name, Pipe pipe, Line at) : name(name), pipe(pipe), line(at.at) {
+    follow_issue(pipe);
     op_ = static_cast<uint32_t>(core.operations.size());
     Operation op{};
     op.name = name;
@@ -196,9 +203,8 @@ void Issue::enqueue(Deferred* body) {
     op.needs = core.clock[pipe];
     op.body = body;
     core.queue[pipe].push_back(op_);
-    // The vector unit keeps its own order (the compiler adds PIPE_V barriers); the scalar unit is
-    // one thread.
-    if (pipe == V || pipe == S || pipe == M) core.clock[pipe].at[pipe] = op.sequence;
+    // The scalar unit is one thread; the cube unit has no barriers to order itself by.
+    if (pipe == S || pipe == M) core.clock[pipe].at[pipe] = op.sequence;
     if (pipe == S) perform(S, op.sequence);
 }
 
@@ -233,7 +239,7 @@ void scalar_waits_for_all(int) {
 
 void barrier(Pipe pipe, int line) {
     if (pipe == S) stop(MISUSE, line, "PipeBarrier does not take PIPE_S");
-    core.clock[pipe].join(core.clock[S]);
+    follow_issue(pipe);
     core.clock[pipe].at[pipe] = core.issued[pipe];
 }
 
@@ -254,7 +260,7 @@ void raise_flag(Pipe from, Pipe to, int id, int line) {
              pipe_name(from), pipe_name(to), id, flag.line);
     flag.set = true;
     flag.line = line;
-    core.clock[from].join(core.clock[S]);
+    follow_issue(from);
     flag.clock = core.clock[from];
     flag.clock.at[from] = core.issued[from];
 }
