@@ -24,7 +24,7 @@ _LANGUAGE = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing
              "-ffp-contract=off", "-fno-math-errno", "-w"]  # fmt: skip
 _LIBRARY_FLAGS = [*_LANGUAGE, "-g1"]
 # What runs once a launch need not be fast, and compiles in a third of the time.
-_COLD = {"launch", "report", "signals", "arena"}
+_COLD = {"launch", "report", "signals", "arena", "mbarrier", "bulk", "cluster"}
 _PLAIN = [*_LANGUAGE, "-O2", "-g1"]
 # The kernel calls our hooks before each load and store; it is not linked with the sanitizer.
 _CHECKED = [*_LANGUAGE, "-O1", "-g1", "-fsanitize=thread",

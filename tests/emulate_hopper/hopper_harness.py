@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,8 @@ def tensor_map(
 
 
 def _extent(array: np.ndarray[Any, Any]) -> int:
-    """Bytes from the first element to the last, gaps of a pitch included."""
-    return (
-        sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) + array.itemsize
-    )
+    gaps: int = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
+    return gaps + int(array.itemsize)
 
 
 def pitched(array: np.ndarray[Any, Any], multiple: int = 16) -> np.ndarray[Any, Any]:
@@ -78,7 +77,7 @@ def scalar(value: int) -> ValueArgument:
 def launch(
     path: Path,
     entry: str,
-    arguments: list[Argument],
+    arguments: Sequence[Argument],
     *,
     grid: tuple[int, int, int] = (1, 1, 1),
     block: tuple[int, int, int] = (128, 1, 1),

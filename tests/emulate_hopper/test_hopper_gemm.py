@@ -1,5 +1,6 @@
 """A hand-written TMA + mbarrier + wgmma GEMM: its numbers with tails, its speed, and mutants."""
 
+# ruff: noqa: E501  (texts of kernels)
 from __future__ import annotations
 
 import sys
@@ -37,6 +38,7 @@ def run(path: Path, m: int, n: int, k: int, checks: frozenset[str] = BOTH) -> fl
     grid = (-(-n // 128), -(-m // 128), 1)
     launch(path, "gemm", arguments, grid=grid, block=(384, 1, 1), shared=SHARED, checks=checks)
     wanted = a.astype(np.float64) @ b.astype(np.float64)
+    assert c.base is not None
     gaps = c.base[:, n:]
     assert np.isnan(gaps.astype(np.float32)).all()  # stores outside the map are dropped
     return float(np.abs(wanted - c.astype(np.float64)).max() / np.abs(wanted).max())
@@ -114,7 +116,7 @@ MUTANTS: list[tuple[str, str, str, type[KernelError], str, str]] = [
     ("inits not published", "        barriers_visible();\n", "", RaceError, LOAD, "fence.mbarrier_init"),
     ("no barrier after the inits", "    __syncthreads();", "", RaceError, "", "what thread 0 of block (0, 0) writes"),
     ("too many registers", "set_registers_up<232>", "set_registers_up<240>", KernelError,
-     "", "setmaxnreg.inc, where its block has 256 registers free"),
+     "", "setmaxnreg.inc, where its block has 256 registers free;"),
     ("one warp gives registers", "        set_registers_down<40>();", "        if (threadIdx.x < 32) set_registers_down<40>();",
      KernelError, "asm volatile(\"setmaxnreg.dec", "by warp 0 and not by warp 1"),
     ("a tile off its alignment", "    alignas(1024) half A[stages]", "    half pad[64];\n    alignas(128) half A[stages]",
@@ -150,10 +152,10 @@ def test_accumulators_are_in_flight_until_the_wait(tmp_path: Path) -> None:
     with pytest.raises(RaceError) as caught:
         run(path, 128, 128, 64)
     assert "an accumulator of the wgmma issued at" in str(caught.value)
-    assert abs(caught.value.line - line_of(text, STMATRIX)) <= 3
+    assert abs((caught.value.line or 0) - line_of(text, STMATRIX)) <= 3
     assert caught.value.array == "accumulators"
-    with pytest.raises(AssertionError):  # unchecked: NaN until the wait
-        assert run(path, 128, 128, 64, NONE) < 1e-3
+    with pytest.raises(RaceError, match="is in flight"):
+        run(path, 128, 128, 64, NONE)
 
 
 def test_accumulators_touched_after_the_fence(tmp_path: Path) -> None:
@@ -163,7 +165,7 @@ def test_accumulators_touched_after_the_fence(tmp_path: Path) -> None:
     path = tmp_path / "mutant.cu"
     path.write_text(text)
     with pytest.raises(
-        RaceError, match="no wgmma.fence came since the access to its accumulators at line"
+        RaceError, match=r"no wgmma.fence came since the access to its accumulators at line"
     ) as caught:
         run(path, 128, 128, 192)
     assert caught.value.line == line_of(text, WGMMA)

@@ -1,5 +1,6 @@
 """wgmma of every type, layout and form against NumPy, by the formulas of the data sheet."""
 
+# ruff: noqa: E501  (texts of kernels)
 from __future__ import annotations
 
 import sys
@@ -12,11 +13,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tile2c.runtime.emulate import EmulatedModule, ValueArgument, load
-from tile2c.runtime.emulate.text.instructions_hopper import CLUSTER_REGISTERS
 from tile2c.runtime.emulate.text.instructions import find_rule
+from tile2c.runtime.emulate.text.instructions_hopper import CLUSTER_REGISTERS
+from tile2c.runtime.errors import KernelError, RaceError
 
 sys.path.insert(0, str(Path(__file__).parent))
-from hopper_harness import BOTH, tensor
+from hopper_harness import BOTH, launch, tensor
 
 Array = np.ndarray[Any, Any]
 TYPES: dict[str, Any] = {
@@ -62,7 +64,7 @@ class Case:
 
     @property
     def k(self) -> int:
-        return 32 // np.dtype(TYPES[self.a]).itemsize
+        return 32 // int(np.dtype(TYPES[self.a]).itemsize)
 
 
 CASES = [
@@ -241,24 +243,8 @@ def test_product(module: EmulatedModule, index: int) -> None:
     start = draw(rng, "s8", (64, case.n)).astype(TYPES[case.d])
     if case.saturate:
         start = np.where(start > 0, 2**31 - 1, -(2**31)).astype(np.int32)
-    image_a = b"" if case.a_s is None else operand_image(a, case.a_s, case.a_mn)
-    image = image_a + operand_image(b, case.b_s, case.b_mn)
-    b_at = [len(image_a) + x for x in steps(case, case.n, case.b_s, case.b_mn)]
-    a_at = steps(case, 64, case.a_s or 0, case.a_mn)
-    given = np.frombuffer(image, np.uint8)
     out = to_fragments(start)
-    fields_a = descriptor(64, depth, a.itemsize, case.a_s or 0, case.a_mn)
-    fields_b = descriptor(case.n, depth, b.itemsize, case.b_s, case.b_mn)
-    module.launch(
-        f"case{index}", (1, 1, 1), (128, 1, 1), len(image),
-        [
-            tensor("image", aligned(image), False), ValueArgument(np.int32(given.size // 16).tobytes()),
-            ValueArgument(np.uint64(fields_a).tobytes()), ValueArgument(np.uint64(fields_b).tobytes()),
-            tensor("a_at", np.array(a_at, np.int32), False), tensor("b_at", np.array(b_at, np.int32), False),
-            tensor("a_registers", a_registers(a) if case.a_s is None else np.zeros(4, np.uint32), False), tensor("out", out),
-            ValueArgument(np.int32(case.depth).tobytes()), ValueArgument(np.int32(case.accumulate).tobytes()),
-        ],
-    )  # fmt: skip
+    launch_case(module, index, a, b, out, case.accumulate)
     exact = case.sign_a * case.sign_b * (a.astype(np.float64) @ b.astype(np.float64).T)
     wanted = exact + (start.astype(np.float64) if case.accumulate else 0)
     if case.d == "s32":
@@ -270,6 +256,31 @@ def test_product(module: EmulatedModule, index: int) -> None:
     coarse = case.d == "f16" or case.a.startswith("e")
     error = np.abs(out.astype(np.float64) - to_fragments(wanted)) / to_fragments(bound)
     assert error.max() < (3e-3 if coarse else 1e-6)
+
+
+def launch_case(
+    module: EmulatedModule, index: int, a: Array, b: Array, out: Array, accumulate: bool
+) -> None:
+    """Runs a case on tiles a [64, k] and b [n, k]; `out` holds fragments."""
+    case = CASES[index]
+    depth = case.depth * case.k
+    image_a = b"" if case.a_s is None else operand_image(a, case.a_s, case.a_mn)
+    image = image_a + operand_image(b, case.b_s, case.b_mn)
+    b_at = [len(image_a) + x for x in steps(case, case.n, case.b_s, case.b_mn)]
+    a_at = steps(case, 64, case.a_s or 0, case.a_mn)
+    fields_a = descriptor(64, depth, a.itemsize, case.a_s or 0, case.a_mn)
+    fields_b = descriptor(case.n, depth, b.itemsize, case.b_s, case.b_mn)
+    registers = a_registers(a) if case.a_s is None else np.zeros(4, np.uint32)
+    module.launch(
+        f"case{index}", (1, 1, 1), (128, 1, 1), len(image),
+        [
+            tensor("image", aligned(image), False), ValueArgument(np.int32(len(image) // 16).tobytes()),
+            ValueArgument(np.uint64(fields_a).tobytes()), ValueArgument(np.uint64(fields_b).tobytes()),
+            tensor("a_at", np.array(a_at, np.int32), False), tensor("b_at", np.array(b_at, np.int32), False),
+            tensor("a_registers", registers, False), tensor("out", out),
+            ValueArgument(np.int32(case.depth).tobytes()), ValueArgument(np.int32(accumulate).tobytes()),
+        ],
+    )  # fmt: skip
 
 
 def test_every_width_is_known() -> None:
@@ -286,3 +297,120 @@ def test_every_width_is_known() -> None:
         assert (known is not None) == (n <= 24 or n % 16 == 0)
     assert find_rule("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.bf16")[0] is None
     assert len(CLUSTER_REGISTERS) == 14
+
+
+# Two products in flight, the accumulators of one as separate variables.
+OVERLAP = """
+extern "C" __global__ void __launch_bounds__(128, 1)
+overlap(const uint4* image, unsigned long long a, unsigned long long b, float* out) {
+    __shared__ alignas(1024) uint4 memory[256];
+    const int t = threadIdx.x;
+    for (int i = t; i < 192; i += 128) memory[i] = image[i];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    const unsigned long long start = (unsigned)__cvta_generic_to_shared(memory) >> 4;
+    float s0, s1, s2, s3, o[4] = {1, 1, 1, 1};
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 0, 1, 1, 0, 0;"
+                 : "+f"(s0), "+f"(s1), "+f"(s2), "+f"(s3) : "l"(a + start), "l"(b + start));
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    for (int i = 0; i < 2; ++i) {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, 1, 1, 1, 0, 0;"
+                     : "+f"(o[0]), "+f"(o[1]), "+f"(o[2]), "+f"(o[3]) : "l"(a + start), "l"(b + start));
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 2;" ::: "memory");
+    out[t * 8] = s0, out[t * 8 + 1] = s1, out[t * 8 + 2] = s2, out[t * 8 + 3] = s3;
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    for (int i = 0; i < 4; ++i) out[t * 8 + 4 + i] = o[i];
+}
+"""
+
+
+def run_overlap(path: Path, text: str) -> tuple[Array, Array]:
+    path.write_text(text)
+    rng = np.random.default_rng(0)
+    a, b = draw(rng, "f16", (64, 16)), draw(rng, "f16", (8, 16))
+    image = operand_image(a, 0, False) + operand_image(b, 0, False)
+    out = np.zeros((128, 8), np.float32)
+    fields_b = descriptor(8, 16, 2, 0, False) + (2048 >> 4)
+    launch(
+        path,
+        "overlap",
+        [
+            tensor("image", aligned(image), False),
+            ValueArgument(np.uint64(descriptor(64, 16, 2, 0, False)).tobytes()),
+            ValueArgument(np.uint64(fields_b).tobytes()),
+            tensor("out", out),
+        ],
+    )
+    return out, to_fragments(a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+@pytest.mark.parametrize("schedule", ["latest", "earliest"])
+def test_products_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schedule: str) -> None:
+    monkeypatch.setenv("TILE2C_EMULATE_SCHEDULE", schedule)
+    out, product = run_overlap(tmp_path / "overlap.cu", OVERLAP)
+    np.testing.assert_allclose(out[:, :4], product, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(out[:, 4:], 1 + 2 * product, rtol=1e-5, atol=1e-5)
+
+
+WAIT = '    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "at", "words"),
+    [
+        ("wait_group.sync.aligned 2", "wait_group.sync.aligned 3", "out[t * 8] = s0", "reads at line .* an accumulator"),
+        (WAIT, "", "out[t * 8 + 4 + i] = o[i]", "reads at line .* an accumulator"),
+        (WAIT, f"    o[1] = 5;\n{WAIT}", "o[1] = 5", "writes at line .* an accumulator"),
+        (WAIT, f"    memory[t] = memory[0];\n{WAIT}", "memory[t] = memory[0]", "what a wgmma of block .* reads"),
+        ('    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");\n', "", 'asm volatile("wgmma.mma', "no wgmma.fence"),
+        ('    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");\n', "", 'asm volatile("wgmma.mma',
+         "without fence.proxy.async"),
+        ("    __syncthreads();\n", "", 'asm volatile("wgmma.mma', "the wgmma of .* reads"),
+    ],
+)  # fmt: skip
+def test_mutants_of_overlap(tmp_path: Path, old: str, new: str, at: str, words: str) -> None:
+    assert OVERLAP.count(old) == 1
+    text = OVERLAP.replace(old, new)
+    with pytest.raises(RaceError, match=words) as caught:
+        run_overlap(tmp_path / "overlap.cu", text)
+    assert caught.value.line == text[: text.index(at)].count("\n") + 1
+
+
+def test_threads_disagree(tmp_path: Path) -> None:
+    text = OVERLAP.replace(
+        '"l"(a + start), "l"(b + start));\n    asm',
+        '"l"(a + start + (t == 77)), "l"(b + start));\n    asm',
+    )
+    assert text != OVERLAP
+    with pytest.raises(
+        KernelError, match="the threads of one warpgroup issue different wgmmas: thread 77"
+    ):
+        run_overlap(tmp_path / "overlap.cu", text)
+    text = OVERLAP.replace("    float s0", "    if (t >= 96) return;\n    float s0")
+    with pytest.raises(KernelError, match=r"wgmma.wait_group for the other warps"):
+        run_overlap(tmp_path / "overlap.cu", text)
+
+
+@pytest.mark.parametrize(("data", "wanted"), [("normal", 1.3e-3), ("uniform", 6.6e-2)])
+def test_float8_sums_lose_bits(module: EmulatedModule, data: str, wanted: float) -> None:
+    """The relative error of a sum of 4096 products that is never promoted, as measured on a device."""
+    index = next(
+        i for i, case in enumerate(CASES) if (case.a, case.b, case.n) == ("e4m3", "e4m3", 64)
+    )
+    rng = np.random.default_rng(0)
+    out = to_fragments(np.zeros((64, 64), np.float32))
+    exact = np.zeros((64, 64))
+    for _ in range(64):
+        a, b = (
+            (rng.standard_normal((64, 64)) if data == "normal" else rng.random((64, 64))).astype(
+                ml_dtypes.float8_e4m3fn
+            )
+            for _ in range(2)
+        )
+        exact += a.astype(np.float64) @ b.astype(np.float64).T
+        launch_case(module, index, a, b, out, True)
+    error = np.linalg.norm(out - to_fragments(exact)) / np.linalg.norm(exact)
+    assert wanted / 1.3 < error < wanted * 1.3

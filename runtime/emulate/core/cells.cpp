@@ -9,6 +9,9 @@ static bool conflict(uint8_t a, uint8_t b) {
     return (is_write(a) || is_write(b)) && !(a == atomic && b == atomic);
 }
 
+// Whether all that races with `old` races with `now` too.
+static bool covers(uint8_t now, uint8_t old) { return now == old || now == uint8_t(Access::WRITE); }
+
 // Whether what `old` stands for is over for f.
 static bool is_ordered(const Record& old, const Fiber* f) {
     if (old.team == f->team->serial) {
@@ -43,7 +46,7 @@ const Record* enter_record(Cell& cell, const Record& now, const Fiber* f, bool k
         const bool ordered = is_ordered(old, f);
         if (overlaps && !ordered && conflict(old.access, now.access)) {
             race = &old;
-        } else if (same_bytes && ordered && (writes || !is_write(old.access))) {
+        } else if (same_bytes && ordered && covers(now.access, old.access)) {
             // Whoever would race with `old` later races with `now` as well.
             old.team = 0;
             if (!room) room = &old;

@@ -21,7 +21,9 @@ static std::vector<TeamHook>& start_hooks() {
     return hooks;
 }
 void add_idle_hook(IdleHook hook) { idle_hooks().push_back(hook); }
-void add_exit_hook(FiberHook hook) { exit_hooks().push_back(hook); }
+void add_exit_hook(FiberHook hook, bool first) {
+    exit_hooks().insert(first ? exit_hooks().begin() : exit_hooks().end(), hook);
+}
 void add_start_hook(TeamHook hook) { start_hooks().push_back(hook); }
 
 void make_ready(Fiber* f) {
@@ -221,9 +223,9 @@ static void body() {
         else if (!second) second = &f;
     }
     for (const Place& p : places)
-        text += format(" %s%s waits in %s at %s;", who(p.first).c_str(),
+        text += format(" %s%s waits at %s in %s;", who(p.first).c_str(),
                        p.count > 1 ? format(" (and %d more)", p.count - 1).c_str() : "",
-                       p.doing.c_str(), place(p.first->where).c_str());
+                       place(p.first->where).c_str(), p.doing.c_str());
     const uint32_t done = team.threads - team.live;
     text += done ? format(" %u of %u threads have ended", done, team.threads)
                  : format(" none of the %u threads has ended", team.threads);

@@ -26,7 +26,7 @@ using IdleHook = bool (*)(Team&);
 void add_idle_hook(IdleHook hook);
 // Called when a thread ends and when a team starts.
 using FiberHook = void (*)(Fiber*);
-void add_exit_hook(FiberHook hook);
+void add_exit_hook(FiberHook hook, bool first = false);
 using TeamHook = void (*)(Team&);
 void add_start_hook(TeamHook hook);
 

@@ -40,7 +40,7 @@ static void complete(Units& units) {
 
 static std::string explain_cluster(const Fiber* f) {
     const ClusterBarrier& bar = f->team->units->cluster;
-    return format("barrier.cluster.wait, where %u of %u threads have arrived,", bar.arrived, f->team->live);
+    return format("barrier.cluster.wait, where %u of %u threads have arrived", bar.arrived, f->team->live);
 }
 
 static void leave_cluster(Fiber* f) {
@@ -56,7 +56,7 @@ static void leave_cluster(Fiber* f) {
 
 static std::string explain_registers(const Fiber* f) {
     const RegisterPool& pool = *f->team->units->registers[f->block->rank];
-    return format("setmaxnreg.inc, where its block has %u registers free,", pool.free);
+    return format("setmaxnreg.inc, where its block has %u registers free", pool.free);
 }
 
 static RegisterPool& pool_of(Fiber* f, void* pc) {

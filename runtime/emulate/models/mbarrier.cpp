@@ -181,7 +181,9 @@ static void finish(Units& units, const Deferred& d) {
         arrive(units, *bar, d.f, 1, d.name, d.pc);
 }
 
-void finish_arrivals(Fiber* f) {
+// Before f's copies are missed for want of a wait: this was their wait.
+static void finish_arrivals(Fiber* f) {
+    if (!f->team->units) return;
     Units& units = *f->team->units;
     for (size_t i = 0; i < units.deferred.size();)
         if (units.deferred[i].f == f) {
@@ -233,7 +235,7 @@ static bool on_idle(Team& team) {
     return time_out(units);
 }
 
-static const bool registered = (add_idle_hook(on_idle), true);
+static const bool registered = (add_idle_hook(on_idle), add_exit_hook(finish_arrivals, true), true);
 
 }  // namespace emu
 

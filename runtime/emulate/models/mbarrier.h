@@ -14,7 +14,4 @@ void complete_bytes(Units& units, MBarrier& bar, uint32_t bytes, uint32_t time, 
 // An arrival in the name of f.
 void arrive(Units& units, MBarrier& bar, Fiber* f, uint32_t count, const char* name, void* pc);
 
-// Arrivals that cp.async.mbarrier.arrive put off; before f ends they must happen.
-void finish_arrivals(Fiber* f);
-
 }  // namespace emu

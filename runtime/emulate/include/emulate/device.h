@@ -18,6 +18,7 @@
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
+#define EMU_CLUSTER(...) {__VA_ARGS__}
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #ifndef __restrict__
