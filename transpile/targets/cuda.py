@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
+from tile2c.transpile.targets.atomics import integer_atomics
 from tile2c.transpile.targets.target import Dialect
 
 _TYPES = {
@@ -45,7 +48,10 @@ def _functions() -> dict[tuple[str, str], str]:
             ("isfinite", dtype): "isfinite",
         }
     for dtype in ("float16", "bfloat16"):
-        table |= {(name, dtype): f"h{name}" for name in "exp exp2 exp10 log log2 log10 sqrt rsqrt sin cos floor ceil trunc".split()}
+        table |= {
+            (name, dtype): f"h{name}"
+            for name in "exp exp2 exp10 log log2 log10 sqrt rsqrt sin cos floor ceil trunc".split()
+        }
         table |= {
             ("abs", dtype): "__habs",
             ("max", dtype): "__hmax",
@@ -75,38 +81,168 @@ _DIALECT = Dialect(
     ),
 )
 
-# Fragment maps of mma.sync m16n8k16 with 16-bit inputs (PTX, "Matrix fragments for mma.m16n8k16").
-_A_16 = Fragment(
-    shape=(16, 16),
-    rows=(("lane", 8, 4), ("value", 2, 2)),
-    columns=(("value", 2, 1), ("lane", 4, 1), ("value", 2, 4)),
-)
-_B_16 = Fragment(
-    shape=(8, 16),
-    rows=(("lane", 8, 4),),
-    columns=(("value", 2, 1), ("lane", 4, 1), ("value", 2, 2)),
-)
-_C_16 = Fragment(
+# Fragment maps of mma.sync (PTX, "Matrix fragments"). Operands of 32, 16 and 8 bits share one form: a
+# register holds `per` neighbours in k, lane l those from per * (l % 4) of row l / 4; registers count
+# 8 rows down (a only), then 4 * per along k.
+_Digits = tuple[tuple[Literal["lane", "value"], int, int], ...]
+
+
+def _a(per: int, registers: int) -> Fragment:
+    depth = registers // 2
+    columns: _Digits = (("value", per, 1), ("lane", 4, 1), ("value", depth, 2 * per))
+    rows: _Digits = (("lane", 8, 4), ("value", 2, per))
+    return Fragment(shape=(16, 4 * per * depth), rows=rows, columns=columns)
+
+
+def _b(per: int, registers: int) -> Fragment:
+    columns: _Digits = (("value", per, 1), ("lane", 4, 1), ("value", registers, per))
+    return Fragment(shape=(8, 4 * per * registers), rows=(("lane", 8, 4),), columns=columns)
+
+
+_C = Fragment(
     shape=(16, 8),
     rows=(("lane", 8, 4), ("value", 2, 2)),
     columns=(("value", 2, 1), ("lane", 4, 1)),
 )
-_MMA_16 = tuple(
-    MatrixInstruction(
-        name="mma_m16n8k16",
+
+
+def _mma(
+    name: str,
+    inputs: tuple[str, ...],
+    output: str,
+    per: int,
+    *,
+    registers: int = 4,
+    note: str = "",
+    cost: str = "",
+) -> MatrixInstruction:
+    """A product of 16 x 8; `per` elements of the inputs fill a register, a takes `registers`."""
+    return MatrixInstruction(
+        name=name,
         m=16,
         n=8,
-        k=16,
-        inputs=(dtype,),
-        output="float32",
-        a=_A_16,
-        b=_B_16,
-        c=_C_16,
+        k=2 * per * registers,
+        inputs=inputs,
+        output=output,
+        a=_a(per, registers),
+        b=_b(per, registers // 2),
+        c=_C,
         operand="packed",
         load="ldmatrix",
+        note=note,
+        cost=cost,
     )
-    for dtype in ("float16", "bfloat16")
+
+
+_FP8 = ("float8_e4m3fn", "float8_e5m2")
+_BF16_SUMS = "sums in bfloat16 are rounded after every 16 of K"
+_TF32 = "float32 products are TF32: inputs rounded to 10 bits of mantissa, sums in float32"
+_HALVES_80 = tuple(
+    _mma(f"mma_m16n8k{4 * registers}", (kind,), output, 2, registers=registers, note=note)
+    for registers in (4, 2)
+    for kind, output, note in (
+        ("float16", "float32", ""),
+        ("float16", "float16", ""),
+        ("bfloat16", "float32", ""),
+        ("bfloat16", "bfloat16", _BF16_SUMS),
+    )
 )
+_HALVES_75 = tuple(
+    _mma(name, ("float16",), output, 2, registers=registers)
+    for name, registers in (("mma_m16n8k16_of_k8", 4), ("mma_m16n8k8", 2))
+    for output in ("float32", "float16")
+)
+_TF32_80 = (_mma("mma_m16n8k8_tf32", ("float32",), "float32", 1, note=_TF32),)
+_INTS_80 = tuple(_mma("mma_m16n8k32_int", (x,), "int32", 4) for x in ("int8", "uint8"))
+_INTS_75 = tuple(_mma("mma_m16n8k32_of_m8n8k16", (x,), "int32", 4) for x in ("int8", "uint8"))
+_FP8_89 = (
+    _mma(
+        "mma_m16n8k32_fp8",
+        _FP8,
+        "float32",
+        4,
+        note="sums of 8-bit products leave the matrix unit after every 32 of K, which keeps few bits",
+    ),
+)
+_FP8_80 = (
+    _mma(
+        "mma_m16n8k32_widened",
+        _FP8,
+        "float32",
+        4,
+        note="8-bit floats are widened to float16, exactly: the chip multiplies no 8-bit floats",
+        cost="operands are widened to float16 in registers, and products run at float16's rate",
+    ),
+)
+_DOUBLES = (
+    MatrixInstruction(
+        name="mma_m8n8k4_f64",
+        m=8,
+        n=8,
+        k=4,
+        inputs=("float64",),
+        output="float64",
+        a=Fragment(shape=(8, 4), rows=(("lane", 8, 4),), columns=(("lane", 4, 1),)),
+        b=Fragment(shape=(8, 4), rows=(("lane", 8, 4),), columns=(("lane", 4, 1),)),
+        c=Fragment(shape=(8, 8), rows=(("lane", 8, 4),), columns=(("value", 2, 1), ("lane", 4, 1))),
+        operand="packed",
+        load="lanes",
+    ),
+)
+
+# Volta: one instruction is four products of 8 x 8 x 4, one for each quad pair l / 4 % 4. Bits 0 and 1
+# of it choose the half of the rows and of the columns, so that a warp fills 16 x 16.
+_EIGHT: _Digits = (("lane", 4, 1), ("lane", 2, 16))
+_QUAD_PAIRS = tuple(
+    MatrixInstruction(
+        name="mma_m8n8k4",
+        m=16,
+        n=16,
+        k=4,
+        inputs=("float16",),
+        output=output,
+        a=Fragment(shape=(16, 4), rows=(*_EIGHT, ("lane", 2, 4)), columns=(("value", 4, 1),)),
+        b=Fragment(shape=(16, 4), rows=(*_EIGHT, ("lane", 2, 8)), columns=(("value", 4, 1),)),
+        a_turned=Fragment(
+            shape=(16, 4),
+            rows=(("value", 4, 1), ("lane", 2, 16), ("lane", 2, 4)),
+            columns=(("lane", 4, 1),),
+        ),
+        b_turned=Fragment(
+            shape=(16, 4),
+            rows=(("value", 4, 1), ("lane", 2, 16), ("lane", 2, 8)),
+            columns=(("lane", 4, 1),),
+        ),
+        c=Fragment(
+            shape=(16, 16),
+            rows=(*_EIGHT, ("lane", 2, 4)),
+            columns=(("value", 8, 1), ("lane", 2, 8)),
+        )
+        if output == "float16"
+        else Fragment(
+            shape=(16, 16),
+            rows=(("lane", 2, 1), ("value", 2, 2), ("lane", 2, 16), ("lane", 2, 4)),
+            columns=(("value", 2, 1), ("lane", 2, 2), ("value", 2, 4), ("lane", 2, 8)),
+        ),
+        operand="packed",
+        load="lanes",
+    )
+    for output in ("float32", "float16")
+)
+
+
+def _matrix(number: int) -> tuple[MatrixInstruction, ...]:
+    """What the chip's matrix unit multiplies, the deepest instruction of a kind first."""
+    if number >= 80:
+        fp8 = _FP8_89 if number >= 89 else _FP8_80
+        return (*_HALVES_80, *_TF32_80, *_INTS_80, *fp8, *_DOUBLES)
+    return (*_HALVES_75, *_INTS_75) if number == 75 else _QUAD_PAIRS
+
+
+def _atomics(number: int) -> dict[tuple[str, str], tuple[str, str]]:
+    """Atomic functions: float16 from sm_70 on, bfloat16 from sm_80; the rest by compare-and-swap."""
+    floats = ("float32", "float64", "float16", *(("bfloat16",) if number >= 80 else ()))
+    return integer_atomics() | {("add", dtype): ("atomicAdd", "") for dtype in floats}
 
 
 def _target(arch: str, static_shared: int, max_shared: int, summary: str) -> SimtTarget:
@@ -121,7 +257,9 @@ def _target(arch: str, static_shared: int, max_shared: int, summary: str) -> Sim
         dialect=_DIALECT,
         compile=f"nvcc {flag} -O3 -std=c++17 -cubin {{file}} -o {{stem}}.cubin",
         module_suffix=".cubin",
-        proven="has run on silicon" if arch in ("sm_80", "sm_90", "sm_90a") else "never run on silicon",
+        proven="has run on silicon"
+        if arch in ("sm_80", "sm_90", "sm_90a")
+        else "never run on silicon",
         summary=summary,
         lanes=32,
         shuffle="__shfl_xor_sync",
@@ -131,12 +269,15 @@ def _target(arch: str, static_shared: int, max_shared: int, summary: str) -> Sim
         async_copy=(4, 8, 16) if number >= 80 else (),
         bulk_copy=number >= 90 and arch.endswith("a"),
         warpgroup_matrix=arch == "sm_90a",
-        matrix=_MMA_16 if number >= 80 else (),
+        matrix=_matrix(number),
+        atomics=_atomics(number),
     )
 
 
 _KB = 1024
 TARGETS: tuple[SimtTarget, ...] = (
+    _target("sm_70", 48 * _KB, 96 * _KB, "Volta: mma.sync of quad pairs; needs CUDA 12"),
+    _target("sm_75", 48 * _KB, 64 * _KB, "Turing: mma.sync, no asynchronous copies"),
     _target("sm_80", 48 * _KB, 163 * _KB, "Ampere and everything newer: mma.sync, cp.async"),
     _target("sm_86", 48 * _KB, 99 * _KB, "Ampere, consumer parts"),
     _target("sm_89", 48 * _KB, 99 * _KB, "Ada"),

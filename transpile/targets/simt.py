@@ -42,8 +42,14 @@ class MatrixInstruction:
     a: Fragment
     b: Fragment
     c: Fragment
-    operand: Literal["packed", "vector"]  # registers of packed pairs, or a vector type
-    load: Literal["ldmatrix", "plain"]  # how operands come from shared memory
+    operand: Literal["packed", "vector"]  # registers of 32 (or 64) bits, or a vector type
+    # How operands come from shared memory: by ldmatrix where a tile lies so, by the map of one lane
+    # ("plain": into a vector type, "lanes": into registers).
+    load: Literal["ldmatrix", "lanes", "plain"]
+    a_turned: Fragment | None = None  # the maps for tiles that are not k-major, where they differ
+    b_turned: Fragment | None = None
+    note: str = ""  # what the product does to its inputs, for the head of the text
+    cost: str = ""  # why it is slower than what newer chips have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,3 +73,7 @@ class SimtTarget(Target):
     registers: int = 255  # of 4 bytes, that one thread can have
     banks: int = 32
     vector_bytes: int = 16  # widest access of one thread
+    atomics: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    # (operation, element type) -> C function and the type it takes, where that is another
+    swap: str = "atomicCAS({word}, {seen}, {next})"  # C of compare-and-swap; gives what was there
+    swap_small: str = "atomicCAS({word}, {seen}, {next})"  # on 16 bits

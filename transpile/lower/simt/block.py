@@ -8,6 +8,7 @@ from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, Var, const
 from tile2c.transpile.ir.forms import (
+    Atomic,
     AuthorSync,
     Copy,
     Declare,
@@ -30,7 +31,7 @@ from tile2c.transpile.lower.plan import CStmt, Loop, Repeat, Section, Sync
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames
 from tile2c.transpile.lower.simt.gemm import lower_gemm, operand_registers
-from tile2c.transpile.lower.simt.matrix import MatrixPlan
+from tile2c.transpile.lower.simt.matrix import GemmPlan
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
 from tile2c.transpile.lower.simt.pipeline import lower_pipeline, movable_loads, plan_staging
 from tile2c.transpile.lower.simt.prefetch import lower_prefetch, prefetch_depth
@@ -43,7 +44,7 @@ from tile2c.transpile.lower.simt.values import Place, convert
 class BlockLowering:
     """Lowers statement after statement; `matrices` holds the plan of each gemm, by identity."""
 
-    def __init__(self, ctx: Context, frames: Frames, matrices: dict[int, MatrixPlan]) -> None:
+    def __init__(self, ctx: Context, frames: Frames, matrices: dict[int, GemmPlan]) -> None:
         self.ctx, self.frames, self.matrices = ctx, frames, matrices
 
     def body(self, statements: Sequence[Stmt]) -> list[Node]:
@@ -74,7 +75,7 @@ class BlockLowering:
                 kind="author", remark=stmt.remark or "the author's barrier", comments=stmt.comments
             )
             return [Step(body=(sync,), quote=stmt.quote)]
-        if isinstance(stmt, Store | Let | Declare | Jump):
+        if isinstance(stmt, Store | Let | Declare | Jump | Atomic):
             return [self._scalar(stmt)]
         raise failure(
             "T2C502",
@@ -177,7 +178,7 @@ class BlockLowering:
     def _scalar(self, stmt: Stmt) -> Step:
         body: tuple[CStmt, ...] = lower_scalars(self.ctx, (stmt,), Place(values={}))
         accesses = [
-            Access(buffer=buffer.name, write=write)
+            Access(buffer=buffer.name, write=write, atomic=write and isinstance(stmt, Atomic))
             for write, buffers in ((False, reads(stmt)), (True, writes(stmt)))
             for buffer in buffers
             if buffer.scope in ("shared", "global")

@@ -31,6 +31,7 @@ class SharedLayout:
     divide: int = 1
     modulus: int = 1
     group: int = 1  # rows
+    pad: int = 0  # elements that rows are longer than the tile's
 
     @property
     def swizzled(self) -> bool:
@@ -70,6 +71,7 @@ class Context:
     partial_swizzle: set[str] = field(default_factory=set)  # tiles accessed below a chunk
     helpers: dict[str, Helper] = field(default_factory=dict)
     choices: list[Choice] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what the head of the text says of numbers
     aligned_tensors: dict[str, int] = field(default_factory=dict)  # tensor -> bytes
     aligned_pitches: dict[Expr, int] = field(default_factory=dict)  # stride -> elements
     wanted: dict[str, Expr] = field(default_factory=dict)  # thread names that the text uses
@@ -174,7 +176,11 @@ class Context:
         if buffer.strides is not None:
             return buffer.strides
         strides: list[Expr] = [const(1)]
-        for extent in reversed(buffer.shape[1:]):
+        shape = buffer.shape
+        layout = self.shared.get(buffer.name) if buffer.scope == "shared" else None
+        if layout is not None and layout.pad:
+            shape = (*shape[:-1], b.add(shape[-1], const(layout.pad)))
+        for extent in reversed(shape[1:]):
             strides.insert(0, b.mul(extent, strides[0]) if not b.literal(strides[0], 1) else extent)
         return tuple(strides)
 

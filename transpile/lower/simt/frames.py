@@ -69,20 +69,26 @@ def assign_layouts(ctx: Context, body: Sequence[Stmt], pinned: dict[str, Layout]
 
     reads   tile IR with copies as loops      writes  ctx.layouts, and the loops' layouts
     """
+    classes, loops, reduced = tie(body)
+    fragments = {x.name: x for x in ctx.launch.buffers if x.scope == "fragment"}
+    frames = Frames()
+    for members in _components(classes, fragments, loops):
+        _distribute(ctx, classes, members, pinned, reduced, frames)
+    return frames
+
+
+def tie(body: Sequence[Stmt]) -> tuple[_Classes, list[tuple[str, Parallel]], set[Slot]]:
+    """Dimensions that have to be distributed alike; the loops by name; dimensions that are reduced."""
     classes = _Classes()
     loops: list[tuple[str, Parallel]] = []
     reduced: set[Slot] = set()
-    fragments = {x.name: x for x in ctx.launch.buffers if x.scope == "fragment"}
     for number, stmt in enumerate(walk(body)):
         if isinstance(stmt, Parallel):
             loops.append((f"loop {number}", stmt))
             _tie_loop(classes, f"loop {number}", stmt)
         elif isinstance(stmt, Reduce):
             _tie_reduction(classes, stmt, reduced)
-    frames = Frames()
-    for members in _components(classes, fragments, loops):
-        _distribute(ctx, classes, members, pinned, reduced, frames)
-    return frames
+    return classes, loops, reduced
 
 
 def _accessed(loop: Parallel) -> list[tuple[Buffer, tuple[Expr, ...]]]:

@@ -1,4 +1,4 @@
-"""T.gemm on matrix instructions with operands in shared memory."""
+"""T.gemm: the loop over K, and the writer for matrix instructions whose operands are vectors."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.iteration import changed, loop_over
-from tile2c.transpile.lower.simt.layouts import Digit
-from tile2c.transpile.lower.simt.matrix import MatrixPlan, row_of_fragment
+from tile2c.transpile.lower.simt.matrix import GemmPlan, MatrixPlan, MicroPlan, row_of_fragment
+from tile2c.transpile.lower.simt.micro import micro_statements
+from tile2c.transpile.lower.simt.mma import MmaWriter
 from tile2c.transpile.lower.simt.steps import Access, Step
 from tile2c.transpile.lower.simt.values import (
     Place,
@@ -37,44 +38,56 @@ from tile2c.transpile.lower.simt.values import (
 _UINT32 = DTYPES["uint32"]
 
 
-def lower_gemm(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> Step:
-    """One loop over K: operands to registers, then every product of the warp's tiles."""
-    held = gemm.a.buffer.scope == "fragment" and plan.instruction.load == "ldmatrix"
-    for operand in (gemm.b,) if held else (gemm.a, gemm.b):
-        _check_operand(ctx, operand)
-    k, m, n = ctx.namer.ours("k", "kk"), ctx.namer.ours("m", "mm"), ctx.namer.ours("n", "nn")
-    a, bb = ctx.namer.ours("a", "a_regs"), ctx.namer.ours("b", "b_regs")
-    writer = _Ldmatrix if plan.instruction.load == "ldmatrix" else _Plain
-    body = writer(ctx, gemm, plan, (a, bb, k, m, n)).statements()
-    for name in (k, m, n, a, bb):
+def lower_gemm(ctx: Context, gemm: Gemm, plan: GemmPlan) -> Step:
+    """One loop over K: operands to registers, then every product of the warp's (or thread's) sums."""
+    wishes = (("k", "kk"), ("m", "mm"), ("n", "nn"), ("a", "a_regs"), ("b", "b_regs"))
+    k, m, n, a, bb = names = [ctx.namer.ours(*wish) for wish in wishes]
+    if isinstance(plan, MicroPlan):
+        parts = micro_statements(ctx, gemm, plan, (a, bb, k, m, n))
+    else:
+        parts = (_matrix_loop(ctx, gemm, plan, (a, bb, k, m, n)),)
+    for name in names:
         ctx.namer.release(name)
-    loop = Loop(
-        var=k,
-        start=const(0),
-        stop=_extent_k(gemm),
-        step=const(plan.instruction.k),
-        body=body,
-        unroll=held,  # registers of the operand are counted through
-        dtype=INT32,
-    )
-    parts = (*_clear(ctx, gemm, plan), loop)
+    parts = (*_clear(ctx, gemm), *parts)
     return Step(
         body=(Section(comments=(*gemm.comments, gemm.quote), body=parts, span=gemm.span),),
         accesses=tuple(
-            _reads(ctx, operand)
-            for operand in (gemm.a, gemm.b)
-            if operand.buffer.scope == "shared"
+            _reads(ctx, operand) for operand in (gemm.a, gemm.b) if operand.buffer.scope == "shared"
         ),
         quote=gemm.quote,
     )
 
 
-def _clear(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> tuple[CStmt, ...]:
+def _matrix_loop(
+    ctx: Context, gemm: Gemm, plan: MatrixPlan, names: tuple[str, str, str, str, str]
+) -> Loop:
+    unroll = False
+    if plan.instruction.load == "plain":
+        for operand in (gemm.a, gemm.b):
+            _check_operand(ctx, operand)
+        body = _Plain(ctx, gemm, plan, names).statements()
+    else:
+        writer = MmaWriter(ctx, gemm, plan, names)
+        body, unroll = writer.statements(), writer.unrolled
+    return Loop(
+        var=names[2],
+        start=const(0),
+        stop=_extent_k(gemm),
+        step=const(plan.instruction.k),
+        body=body,
+        unroll=unroll,
+        dtype=INT32,
+    )
+
+
+def _clear(ctx: Context, gemm: Gemm) -> tuple[CStmt, ...]:
     """`clear_accum`: zeros in the accumulators first, always or under its condition."""
     if isinstance(gemm.clear, Const) and not gemm.clear.value:
         return ()
-    dtype = gemm.c.buffer.dtype
-    names = [ctx.namer.ours(*wishes) for wishes in (("m", "mm"), ("n", "nn"), ("v", "vv"))]
+    dtype, layout = gemm.c.buffer.dtype, ctx.layouts[gemm.c.buffer.name]
+    extents = [] if layout.scalar else [axis.extent for axis in layout.axes]
+    wishes = (("m", "mm"), ("n", "nn"), ("v", "vv"))
+    names = [ctx.namer.ours(*wish) for wish, _ in zip(wishes, extents, strict=False)]
     for name in names:
         ctx.namer.release(name)
     target = Element(
@@ -83,7 +96,6 @@ def _clear(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> tuple[CStmt, ...]:
     body: tuple[CStmt, ...] = (
         Assign(target=target, value=Const(dtype=dtype, value=0.0 if dtype.is_float else 0)),
     )
-    extents = (plan.tiles_m, plan.tiles_n, plan.instruction.c.values)
     for name, extent in zip(reversed(names), reversed(extents), strict=True):
         frame = loop_over(name, const(extent))
         body = (changed(frame, body=body, unroll=name == names[0]),)
@@ -93,14 +105,18 @@ def _clear(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> tuple[CStmt, ...]:
     return (Branch(condition=condition, then=body),)
 
 
-def operand_registers(element_bytes: int, plan: MatrixPlan) -> int:
+def operand_registers(element_bytes: int, plan: GemmPlan) -> int:
     """Registers of operands while a step of K is computed: one side is held, the other passes."""
+    if isinstance(plan, MicroPlan):
+        return plan.rows + plan.columns
     each = plan.instruction.a.values * element_bytes // 4
+    if plan.instruction.load != "plain":  # both sides are held
+        return plan.tiles_m * each + plan.tiles_n * plan.instruction.b.values * element_bytes // 4
     return (min(plan.tiles_m, plan.tiles_n) + 1) * each
 
 
 def _extent_k(gemm: Gemm) -> Expr:
-    return gemm.a.shape[0] if gemm.transpose_a else gemm.a.shape[1]
+    return gemm.a.shape[-2] if gemm.transpose_a else gemm.a.shape[-1]
 
 
 def _check_operand(ctx: Context, operand: Region) -> None:
@@ -189,154 +205,6 @@ class _Writer:
             declared.append(Declarator(name=fresh, value=value))
             values.append(b.local(fresh))
         return [Local(dtype=INT32, names=tuple(declared))], values[0], values[1]
-
-
-class _Ldmatrix(_Writer):
-    """16-bit operands through ldmatrix: four 8 x 8 matrices an instruction (PTX ISA, ldmatrix)."""
-
-    def statements(self) -> tuple[CStmt, ...]:
-        plan = self.plan
-        pairs = plan.tiles_n // 2 if plan.tiles_n % 2 == 0 else 0
-        b_dims = (const(pairs), const(4)) if pairs else (const(plan.tiles_n), const(2))
-        registers = Local(
-            dtype=_UINT32,
-            const=False,
-            names=(
-                Declarator(name=self.a, dims=(const(plan.tiles_m), const(4))),
-                Declarator(name=self.b, dims=b_dims),
-            ),
-        )
-        return (registers, self._load_a(), self._load_b(pairs), self._multiply(pairs))
-
-    def _hold_a(self) -> CStmt:
-        """A from a fragment that is held as sums are: its pairs are the operand's registers.
-
-        The map of a 16 x 8 result is that of half an operand of 16 x 16 (hopper.md 4.6): register r
-        holds row half r % 2 of the 8 columns k / 8 + r / 2.
-        """
-        self._check_held()
-        layout = self.ctx.layouts[self.gemm.a.buffer.name]
-        r = self.ctx.namer.ours("r", "register_")
-        self.ctx.namer.release(r)
-        digits: dict[tuple[int, Digit], Expr] = {}
-        for dim, digit in layout.value_digits():
-            place = layout.place(dim, digit)
-            if dim == 0:
-                value = b.mod(b.local(r), const(2)) if place == 8 else self.m
-            elif place == 1:
-                value = const(0)  # the first of the pair
-            else:
-                value = b.add(b.div(self.k, const(8)), b.div(b.local(r), const(2)))
-            digits[(dim, digit)] = value
-        subscripts = storage_subscripts(layout, digits)
-        dtype = self.gemm.a.buffer.dtype
-        pair = Element(dtype=dtype, array=self.gemm.a.buffer.name, subscripts=subscripts)
-        self.ctx.need("register_pair", type=self.ctx.target.dialect.types[dtype.name])
-        self.ctx.aligned_fragments.add(self.gemm.a.buffer.name)
-        target = Element(dtype=_UINT32, array=self.a, subscripts=(self.m, b.local(r)))
-        call = CCall(
-            dtype=_UINT32, function="register_pair", args=(Address(dtype=dtype, element=pair),)
-        )
-        inner = self.loop(b.local(r), 4, Assign(target=target, value=call))
-        return self.loop(self.m, self.plan.tiles_m, inner)
-
-    def _check_held(self) -> None:
-        """Whether the fragment's layout is that of a row of results: pairs, quads, 8 columns each."""
-        gemm, ctx = self.gemm, self.ctx
-        mine = ctx.layouts[gemm.a.buffer.name]
-        sums = ctx.layouts[gemm.c.buffer.name]
-        columns = mine.owners(1)
-        fits = (
-            not gemm.transpose_a
-            and mine.owners(0) == sums.owners(0)
-            and columns[:2] == (("value", 2, 0), ("thread", 4, 1))
-            and all(holder == "value" for holder, _, _ in columns[2:])
-        )
-        if not fits:
-            raise failure(
-                "T2C514",
-                f"{gemm.a.buffer.name} is not held as this gemm's operand needs it: a warp has to hold "
-                "whole rows of it",
-                gemm.a.span,
-                help="use policy=T.GemmWarpPolicy.FullRow for the gemm that makes it and for this one, "
-                "or copy it to a shared tile",
-            )
-
-    def _load_a(self) -> CStmt:
-        if self.gemm.a.buffer.scope == "fragment":
-            return self._hold_a()
-        base = b.add(self.warp("m"), b.mul(self.m, const(16)))
-        lane = self.ctx.lane()
-        half = b.mul(b.div(lane, const(16)), const(8))
-        if not self.gemm.transpose_a:
-            row, column = b.add(base, b.mod(lane, const(16))), b.add(self.k, half)
-        else:
-            row = b.add(self.k, half, b.mod(lane, const(8)))
-            column = b.add(base, b.mul(b.mod(b.div(lane, const(8)), const(2)), const(8)))
-        target = Element(dtype=_UINT32, array=self.a, subscripts=(self.m,))
-        return self.loop(
-            self.m,
-            self.plan.tiles_m,
-            *self._load(target, self.gemm.a, row, column, self.gemm.transpose_a, 4),
-        )
-
-    def _load_b(self, pairs: int) -> CStmt:
-        lane = self.ctx.lane()
-        count, wide = (pairs, 16) if pairs else (self.plan.tiles_n, 8)
-        base = b.add(self.warp("n"), b.mul(self.n, const(wide)))
-        if not self.gemm.transpose_b:  # [K, N]: transposed on the way
-            row = b.add(self.k, b.mod(lane, const(16)))
-            column = b.add(base, b.mul(b.div(lane, const(16)), const(8))) if pairs else base
-        else:
-            turn = b.mul(b.div(lane, const(16)), const(8)) if pairs else const(0)
-            row = b.add(base, turn, b.mod(lane, const(8)))
-            column = b.add(self.k, b.mul(b.mod(b.div(lane, const(8)), const(2)), const(8)))
-        target = Element(dtype=_UINT32, array=self.b, subscripts=(self.n,))
-        registers = 4 if pairs else 2
-        return self.loop(
-            self.n,
-            count,
-            *self._load(target, self.gemm.b, row, column, not self.gemm.transpose_b, registers),
-        )
-
-    def _load(
-        self,
-        target: Element,
-        operand: Region,
-        row: Expr,
-        column: Expr,
-        transposed: bool,
-        registers: int,
-    ) -> tuple[CStmt, ...]:
-        helper = "load_matrices_transposed" if transposed else "load_matrices"
-        self.ctx.need(
-            "load_matrices",
-            name=helper,
-            transposed=transposed,
-            registers=registers,
-            type=self.ctx.target.dialect.types[operand.buffer.dtype.name],
-        )
-        declared, row, column = self.named(row, column)
-        call = CCall(
-            dtype=INT32, function=helper, args=(target, self.address(operand, row, column))
-        )
-        return (*declared, Do(call=call))
-
-    def _multiply(self, pairs: int) -> CStmt:
-        self.ctx.need("mma_m16n8k16", type=self.gemm.a.buffer.dtype.name)
-        a = Element(dtype=_UINT32, array=self.a, subscripts=(self.m,))
-        if pairs:
-            half = b.div(self.n, const(2))
-            first = b.mul(b.mod(self.n, const(2)), const(2))
-            b0 = Element(dtype=_UINT32, array=self.b, subscripts=(half, first))
-            b1 = Element(dtype=_UINT32, array=self.b, subscripts=(half, b.add(first, const(1))))
-        else:
-            b0 = Element(dtype=_UINT32, array=self.b, subscripts=(self.n, const(0)))
-            b1 = Element(dtype=_UINT32, array=self.b, subscripts=(self.n, const(1)))
-        call = CCall(dtype=INT32, function="mma", args=(self.accumulator(), a, b0, b1))
-        return self.loop(
-            self.m, self.plan.tiles_m, self.loop(self.n, self.plan.tiles_n, Do(call=call))
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
 from tile2c.transpile.ir.expr import Const, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import (
+    Atomic,
     For,
     Function,
-    Gemm,
     Launch,
     Pipelined,
     Stmt,
@@ -43,10 +43,9 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.lower.rename import author_names, rename_reserved
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.frames import assign_layouts, gemms, walk
-from tile2c.transpile.lower.simt.layouts import Layout
-from tile2c.transpile.lower.simt.matrix import MatrixPlan, accumulator_layout, plan_matrix
+from tile2c.transpile.lower.simt.frames import assign_layouts, walk
 from tile2c.transpile.lower.simt.names import Namer
+from tile2c.transpile.lower.simt.operands import settle_gemms
 from tile2c.transpile.lower.simt.shared import choose_layouts, declare, swizzle_helpers
 from tile2c.transpile.lower.simt.steps import BranchStep, LoopStep, Node
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
@@ -150,18 +149,17 @@ class _Lowered:
 
     def _lower(self) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
         ctx = self.ctx
-        found = gemms(self.body)
-        matrices = {id(gemm): plan_matrix(ctx, gemm) for gemm in found}
-        pinned = self._pin(found, matrices)
-        choose_layouts(ctx, found, matrices)
+        settled = settle_gemms(ctx, tuple(self.body))
+        self.body = settled.body
+        choose_layouts(ctx, settled.gemms, settled.plans)
         self.zeroed, statements = drop_leading_fills(ctx, self.body)
         facts = ctx.facts
         for stmt in walk(self.body):
             if isinstance(stmt, For | Pipelined):
                 ctx.facts = ctx.facts.with_range(stmt.var, stmt.start, stmt.stop)
-        frames = assign_layouts(ctx, self.body, pinned)
+        frames = assign_layouts(ctx, self.body, settled.pinned)
         ctx.facts = facts
-        nodes = BlockLowering(ctx, frames, matrices).body(statements)
+        nodes = BlockLowering(ctx, frames, settled.plans).body(statements)
         nodes = [node for node in nodes]
         shared_names = self._shared_between_threads()
         try:
@@ -174,19 +172,6 @@ class _Lowered:
                 ctx.launch.span,
                 help="move the statements out of the condition on the thread index",
             ) from problem
-
-    def _pin(self, found: list[Gemm], matrices: dict[int, MatrixPlan]) -> dict[str, Layout]:
-        pinned: dict[str, Layout] = {}
-        for gemm in found:
-            layout = accumulator_layout(self.ctx, matrices[id(gemm)])
-            name = gemm.c.buffer.name
-            if gemm.c.buffer.scope != "fragment":
-                raise failure("T2C515", f"gemm adds to a fragment, and {name} is none", gemm.c.span)
-            if pinned.setdefault(name, layout) != layout:
-                raise failure(
-                    "T2C515", f"two gemms want {name} held by different threads", gemm.span
-                )
-        return pinned
 
     def _shared_between_threads(self) -> set[str]:
         """Buffers whose accesses may need order: shared ones, and tensors both read and written."""
@@ -355,6 +340,7 @@ class _Lowered:
             arcs=self.arcs,
             unproven=sum(not arc.proven for arc in self.arcs),
             requires=self._requirements() if not ctx.variant else (),
+            notes=tuple(f"numbers  {note}" for note in ctx.notes),
         )
 
     def _requirements(self) -> tuple[str, ...]:
@@ -500,6 +486,8 @@ def global_uses(body: Sequence[Stmt]) -> tuple[set[str], set[str]]:
     for stmt in statements(tuple(body)):
         for names, buffers in zip(found, (reads(stmt), writes(stmt)), strict=True):
             names |= {buffer.name for buffer in buffers if buffer.scope == "global"}
+        if isinstance(stmt, Atomic) and stmt.buffer.scope == "global":
+            found[0].add(stmt.buffer.name)
     return found
 
 
@@ -612,7 +600,7 @@ _ORDER = (
     "unroll", "infinity", "vector_type", "swizzle", "row_groups", "shared_struct", "shared_size", "shared_memory", "pack", "load_vector", "store_vector",
     "load_whole_vector", "store_whole_vector",
     "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "floor_div",
-    "floor_mod", "ceil_div", "lanes_reduce",
+    "floor_mod", "ceil_div", "lanes_reduce", "compare_swap", "atomic_swap",
     "tensor_map", "shared_addr", "barrier_init", "barriers_visible", "barrier_expect", "barrier_arrive",
     "barrier_wait", "ring", "consumers_sync", "warpgroup_sync", "tma_load", "tma_store", "tma_store_commit",
     "tma_store_wait_read", "publish_to_async", "fewer_registers", "more_registers", "k_major", "mn_major",

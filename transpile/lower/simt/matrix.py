@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.forms import Gemm
+from tile2c.transpile.ir.forms import Gemm, Region
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.plan import Choice
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.layouts import Axis, Digit, Layout
+from tile2c.transpile.lower.simt.layouts import Axis, Digit, Layout, assemble
 from tile2c.transpile.targets.simt import Fragment, MatrixInstruction
 
 Policy = Literal["square", "full_row", "full_col"]
@@ -30,51 +28,69 @@ class MatrixPlan:
     tiles_n: int
 
 
-def plan_matrix(ctx: Context, gemm: Gemm) -> MatrixPlan:
-    """Chooses instruction and warp partition, or says why there is none."""
-    m, n, k = gemm_extents(gemm)
-    instruction = _instruction(ctx, gemm)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroPlan:
+    """A gemm without matrix instructions: each thread sums up `rows` x `columns` elements.
+
+    `threads_m` x `threads_n` threads share the tile; others repeat the work of one of them.
+    """
+
+    m: int
+    n: int
+    k: int
+    threads_m: int
+    threads_n: int
+
+    @property
+    def rows(self) -> int:
+        return self.m // self.threads_m
+
+    @property
+    def columns(self) -> int:
+        return self.n // self.threads_n
+
+
+GemmPlan = MatrixPlan | MicroPlan
+
+
+def fitting_instruction(ctx: Context, gemm: Gemm) -> tuple[MatrixInstruction | None, str]:
+    """The matrix instruction for the gemm's types and K; or None, and what stands against it."""
+    a, c = gemm.a.buffer.dtype.name, gemm.b.buffer.dtype.name
+    output, k = gemm.c.buffer.dtype.name, gemm_extents(gemm)[2]
+    fitting = [
+        x for x in ctx.target.matrix if a in x.inputs and c in x.inputs and x.output == output
+    ]
+    if not fitting:
+        return None, f"{ctx.target.name} has no matrix instruction for {a} -> {output}"
     if ctx.threads % ctx.target.lanes:
-        raise failure(
-            "T2C510",
-            f"gemm needs whole {ctx.target.group}s of {ctx.target.lanes} threads, "
-            f"but the kernel has {ctx.threads} threads",
-            gemm.span,
-            help=f"use a multiple of {ctx.target.lanes} threads",
-        )
-    if k % instruction.k:
-        raise failure(
-            "T2C511",
-            f"K of this gemm is {k}, but {instruction.name} on {ctx.target.name} takes "
-            f"multiples of {instruction.k}",
-            gemm.a.span or gemm.span,
-            help=f"make the tile's K a multiple of {instruction.k}",
-        )
+        group = ctx.target.group
+        return None, f"{ctx.threads} threads are no whole {group}s of {ctx.target.lanes}"
+    for instruction in fitting:
+        if k % instruction.k == 0:
+            return instruction, ""
+    return None, f"K is {k}, and matrix instructions take multiples of {fitting[-1].k}"
+
+
+def partitions(
+    ctx: Context, gemm: Gemm, instruction: MatrixInstruction
+) -> tuple[tuple[int, int], ...]:
+    """(warps along M, along N) that tile the gemm in whole instructions, fewest along N first."""
+    m, n, _ = gemm_extents(gemm)
     warps = ctx.threads // ctx.target.lanes
-    fits = [
+    return tuple(
         (warps // wn, wn)
         for wn in range(1, warps + 1)
         if warps % wn == 0
         and m % (warps // wn * instruction.m) == 0
         and n % (wn * instruction.n) == 0
-    ]
-    if not fits:
-        raise failure(
-            "T2C512",
-            f"{warps} {ctx.target.group}s cannot share a {m} x {n} tile in pieces of "
-            f"{instruction.m} x {instruction.n}",
-            gemm.c.span or gemm.span,
-            help="use fewer threads or a larger tile",
-        )
-    warps_m, warps_n = min(fits, key=lambda wmn: _cost(gemm.policy, m, n, *wmn))
-    ctx.choices.append(
-        Choice(
-            name=f"{ctx.target.group}s of {gemm.c.buffer.name}",
-            value=f"{warps_m} x {warps_n}",
-            reason=f"each {ctx.target.group} computes {m // warps_m} x {n // warps_n}; "
-            "it reads the fewest operands so",
-        )
     )
+
+
+def matrix_plan(
+    gemm: Gemm, instruction: MatrixInstruction, warps_m: int, warps_n: int
+) -> MatrixPlan:
+    """The gemm on `instruction`, shared by warps_m x warps_n warps."""
+    m, n, k = gemm_extents(gemm)
     return MatrixPlan(
         instruction=instruction,
         m=m,
@@ -87,36 +103,60 @@ def plan_matrix(ctx: Context, gemm: Gemm) -> MatrixPlan:
     )
 
 
+def micro_plan(ctx: Context, gemm: Gemm) -> MicroPlan:
+    """Thread grid of a gemm on plain arithmetic: the most threads, then the squarest share of each."""
+    m, n, k = gemm_extents(gemm)
+    found = [
+        (tm, tn)
+        for tm in range(1, ctx.threads + 1)
+        if m % tm == 0
+        for tn in range(1, ctx.threads // tm + 1)
+        if n % tn == 0
+    ]
+    tm, tn = max(
+        found, key=lambda grid: (grid[0] * grid[1], -(m // grid[0] + n // grid[1]), grid[1])
+    )
+    return MicroPlan(m=m, n=n, k=k, threads_m=tm, threads_n=tn)
+
+
 def gemm_extents(gemm: Gemm) -> tuple[int, int, int]:
     """M, N, K of the product, as numbers."""
-    m, n = (b.known(extent) or 1 for extent in gemm.c.shape)
-    a = [b.known(extent) or 1 for extent in gemm.a.shape]
+    m, n = matrix_shape(gemm.c)
+    a = matrix_shape(gemm.a)
     return m, n, a[0] if gemm.transpose_a else a[1]
 
 
-def _instruction(ctx: Context, gemm: Gemm) -> MatrixInstruction:
-    inputs, output = gemm.a.buffer.dtype.name, gemm.c.buffer.dtype.name
-    fitting = [x for x in ctx.target.matrix if inputs in x.inputs and x.output == output]
-    if fitting:
-        k = gemm_extents(gemm)[2]
-        return next((x for x in fitting if k % x.k == 0), fitting[-1])
-    known = sorted({f"{i} -> {x.output}" for x in ctx.target.matrix for i in x.inputs})
-    raise failure(
-        "T2C513",
-        f"gemm of {inputs} into {output} is not lowered for {ctx.target.name}",
-        gemm.span,
-        help=f"what works: {', '.join(known)}" if known else None,
-    )
+def matrix_shape(region: Region) -> tuple[int, int]:
+    """Rows and columns of a region; extents of 1 in front do not count."""
+    shape = [b.known(extent) or 1 for extent in region.shape]
+    return (shape[-2] if len(shape) > 1 else 1), shape[-1]
 
 
-def _cost(policy: Policy, m: int, n: int, warps_m: int, warps_n: int) -> tuple[int, int]:
-    """Operand elements a warp reads per step of K; the policy goes first."""
-    follows = {"square": 0, "full_row": warps_n - 1, "full_col": warps_m - 1}[policy]
-    return (follows, m // warps_m + n // warps_n)
+def matrix_dims(region: Region) -> tuple[int, int]:
+    """The two dimensions of the buffer that are the matrix's rows and columns."""
+    moving = [dim for dim, part in enumerate(region.ranges) if not part.point]
+    return moving[-2], moving[-1]
 
 
-def accumulator_layout(ctx: Context, plan: MatrixPlan) -> Layout:
-    """Digits of C over the block: instruction, tiles of a warp, warps (rows slowest)."""
+def accumulator_layout(ctx: Context, gemm: Gemm, plan: GemmPlan) -> Layout:
+    """Digits of C over the block; dimensions in front of the matrix are of extent 1."""
+    own = _micro_layout(ctx, plan) if isinstance(plan, MicroPlan) else _matrix_layout(ctx, plan)
+    shape = tuple(b.known(extent) or 1 for extent in gemm.c.buffer.shape)
+    row, column = matrix_dims(gemm.c)
+    dims: list[tuple[Digit, ...]] = [()] * len(shape)
+    dims[row], dims[column] = own.dims
+    return replace(own, shape=shape, dims=tuple(dims))
+
+
+def _micro_layout(ctx: Context, plan: MicroPlan) -> Layout:
+    """Neighbouring threads hold neighbouring columns; a thread's own rows and columns lie apart."""
+    rows = (Digit("thread", plan.threads_m, plan.threads_n), Digit("value", plan.rows, 1, "m"))
+    columns = (Digit("thread", plan.threads_n, 1), Digit("value", plan.columns, 1, "n"))
+    return assemble((rows, columns), (plan.m, plan.n), ctx.threads)
+
+
+def _matrix_layout(ctx: Context, plan: MatrixPlan) -> Layout:
+    """Digits of C: instruction, tiles of a warp, warps (rows slowest)."""
     c, lanes = plan.instruction.c, ctx.target.lanes
     values = c.values
     rows = [*_digits(c.rows, "h" if values > 1 and c.columns[0][0] == "value" else "v")]
@@ -125,7 +165,6 @@ def accumulator_layout(ctx: Context, plan: MatrixPlan) -> Layout:
     columns = [*_digits(c.columns, "v")]
     columns.append(Digit("value", plan.tiles_n, values, "n"))
     columns.append(Digit("thread", plan.warps_n, lanes))
-    _name_warps(ctx, plan)
     return Layout(
         (plan.m, plan.n),
         tuple(tuple(d for d in digits if d.extent > 1) for digits in (rows, columns)),
@@ -139,6 +178,35 @@ def accumulator_layout(ctx: Context, plan: MatrixPlan) -> Layout:
     )
 
 
+def operand_layout(ctx: Context, gemm: Gemm, plan: MatrixPlan, side: Literal["a", "b"]) -> Layout:
+    """Digits of an operand that stays in registers: [tiles of k][tiles of the side][one fragment]."""
+    instruction, lanes = plan.instruction, ctx.target.lanes
+    fragment = instruction.a if side == "a" else instruction.b
+    tiles, warps, weight = (
+        (plan.tiles_m, plan.warps_m, lanes * plan.warps_n)
+        if side == "a"
+        else (plan.tiles_n, plan.warps_n, lanes)
+    )
+    values, steps = fragment.values, plan.k // instruction.k
+    across = [
+        *_digits(fragment.rows, "h"),
+        Digit("value", tiles, values, "m" if side == "a" else "n"),
+    ]
+    across.append(Digit("thread", warps, weight))
+    depth = [*_digits(fragment.columns, "v"), Digit("value", steps, values * tiles, "k")]
+    k_in_rows = gemm.transpose_a if side == "a" else not gemm.transpose_b
+    region = gemm.a if side == "a" else gemm.b
+    shape = tuple(b.known(extent) or 1 for extent in region.buffer.shape)
+    dims: list[tuple[Digit, ...]] = [()] * len(shape)
+    row, column = matrix_dims(region)
+    first, second = (depth, across) if k_in_rows else (across, depth)
+    dims[row] = tuple(digit for digit in first if digit.extent > 1)
+    dims[column] = tuple(digit for digit in second if digit.extent > 1)
+    axes = (Axis(steps, values * tiles), Axis(tiles, values), Axis(values, 1))
+    element: Literal["array", "vector"] = "vector" if instruction.operand == "vector" else "array"
+    return Layout(shape, tuple(dims), ctx.threads, axes, element)
+
+
 def _digits(part: tuple[tuple[Literal["lane", "value"], int, int], ...], name: str) -> list[Digit]:
     return [
         Digit("thread" if holder == "lane" else "value", extent, weight, name)
@@ -146,17 +214,22 @@ def _digits(part: tuple[tuple[Literal["lane", "value"], int, int], ...], name: s
     ]
 
 
-def _name_warps(ctx: Context, plan: MatrixPlan) -> None:
-    """warp_m and warp_n: where a warp's part of the tile starts."""
-    lanes = ctx.target.lanes
+def name_warps(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> None:
+    """warp_m and warp_n: where a warp's part of the tile starts. Other gemms may share it otherwise."""
+    lanes, group = ctx.target.lanes, ctx.target.group
     rows, columns = plan.tiles_m * plan.instruction.m, plan.tiles_n * plan.instruction.n
-    words = f"{plan.warps_m} x {plan.warps_n} {ctx.target.group}s of {rows} x {columns}"
-    for name in (f"{ctx.target.group}_m", f"{ctx.target.group}_n"):
+    words = f"{plan.warps_m} x {plan.warps_n} {group}s of {rows} x {columns}"
+    for letter, key in (
+        ("m", (lanes * plan.warps_n, plan.warps_m, rows)),
+        ("n", (lanes, plan.warps_n, columns)),
+    ):
+        if key[1] == 1 or key in ctx.terms:
+            continue
+        name = f"{group}_{letter}"
+        if name in ctx.terms.values():
+            name = f"{name}_{gemm.c.buffer.name}"
+        ctx.terms[key] = name
         ctx.wanted_remarks[name] = words
-    if plan.warps_m > 1:
-        ctx.terms[(lanes * plan.warps_n, plan.warps_m, rows)] = f"{ctx.target.group}_m"
-    if plan.warps_n > 1:
-        ctx.terms[(lanes, plan.warps_n, columns)] = f"{ctx.target.group}_n"
 
 
 def row_of_fragment(ctx: Context, fragment: Fragment, dim: int) -> list[tuple[str, int, int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from tile2c.transpile.diagnostics.diagnostic import failure
@@ -9,19 +10,97 @@ from tile2c.transpile.ir.expr import Buffer, Expr, const
 from tile2c.transpile.ir.forms import Gemm
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CStmt, Declarator, Local, Placed
+from tile2c.transpile.lower.simt.banks import Phase, extra_turns
 from tile2c.transpile.lower.simt.context import Context, SharedLayout
-from tile2c.transpile.lower.simt.matrix import MatrixPlan
+from tile2c.transpile.lower.simt.matrix import GemmPlan, MatrixPlan
+from tile2c.transpile.lower.simt.phases import operand_phases
 
 _CHUNK_BYTES = 16
 
 
-def choose_layouts(ctx: Context, gemms: list[Gemm], matrices: dict[int, MatrixPlan]) -> None:
-    """Tiles that an instruction wants column by column get rows together; others exchange chunks."""
-    for buffer, group in _rows_together(gemms, matrices).items():
-        base = buffer.name.removesuffix("_shared").removesuffix("_smem").removesuffix("_s")
-        name = ctx.namer.ours(f"{base}_col", f"{buffer.name}_col")
+def choose_layouts(ctx: Context, gemms: list[Gemm], plans: dict[int, GemmPlan]) -> None:
+    """Layouts of the tiles that gemms read, so that the lanes of a warp meet different banks.
+
+    Tiles that an instruction wants column by column, as vectors, get rows together; others exchange
+    chunks of their rows, or have longer rows.
+    """
+    vectors = [gemm for gemm in gemms if _takes_vectors(plans[id(gemm)])]
+    matrices = {
+        id(gemm): plan for gemm in vectors if isinstance(plan := plans[id(gemm)], MatrixPlan)
+    }
+    for buffer, group in _rows_together(vectors, matrices).items():
+        name = _function_name(ctx, buffer)
         ctx.shared[buffer.name] = SharedLayout(function=name, group=group)
-    _exchange_chunks(ctx, gemms, matrices)
+    _exchange_chunks(ctx, vectors, matrices)
+    reads: dict[Buffer, list[Phase]] = {}
+    for gemm in gemms:
+        if gemm not in vectors:
+            for buffer, found in operand_phases(ctx, gemm, plans[id(gemm)]):
+                reads.setdefault(buffer, []).extend(found)
+    for buffer, found in reads.items():
+        if buffer.name not in ctx.shared:
+            _spread_over_banks(ctx, buffer, found)
+
+
+def _takes_vectors(plan: GemmPlan) -> bool:
+    return isinstance(plan, MatrixPlan) and plan.instruction.load == "plain"
+
+
+def _function_name(ctx: Context, buffer: Buffer) -> str:
+    base = buffer.name.removesuffix("_shared").removesuffix("_smem").removesuffix("_s")
+    return ctx.namer.ours(f"{base}_col", f"{buffer.name}_col")
+
+
+# (bytes of a chunk, rows that keep it in place, places it changes among): the first clean one is taken.
+_EXCHANGES = tuple(
+    (chunk, divide, modulus)
+    for chunk in (16, 32)
+    for divide, modulus in ((1, 8), (2, 4), (4, 2), (1, 4), (4, 8), (2, 8), (1, 2), (4, 4), (2, 2))
+    if chunk * modulus <= 128
+)
+_PADS = (16, 32, 8, 4)  # bytes after each row
+
+
+def _spread_over_banks(ctx: Context, buffer: Buffer, reads: list[Phase]) -> None:
+    """The first layout of a fixed list without bank conflicts, else the one with the fewest."""
+    size, columns = buffer.dtype.bytes, b.known(buffer.shape[-1]) or 1
+    row_bytes, banks = columns * size, ctx.target.banks
+
+    def linear(row: int, column: int) -> int:
+        return row * row_bytes + column * size
+
+    best, layout = extra_turns(reads, linear, banks), SharedLayout()
+    for chunk, divide, modulus in _EXCHANGES:
+        if best == 0 or row_bytes % (chunk * modulus):
+            continue
+
+        def exchanged(row: int, column: int) -> int:
+            at = column * size
+            return row * row_bytes + (at // chunk ^ row // divide % modulus) * chunk + at % chunk
+
+        turns = extra_turns(reads, exchanged, banks)
+        if turns < best:
+            elements = chunk // size
+            best, layout = turns, SharedLayout(chunk=elements, divide=divide, modulus=modulus)
+    for pad in _PADS:
+        widest = max(phase.bytes for phase in reads)
+        if best == 0 or pad % max(size, widest) or row_bytes % 16 == 0 and pad < 16:
+            continue
+        turns = extra_turns(reads, lambda r, c, pad=pad: linear(r, c) + r * pad, banks)
+        if turns < best:
+            best, layout = turns, SharedLayout(pad=pad // size)
+    if layout.swizzled:
+        layout = replace(layout, function=_function_name(ctx, buffer))
+    if layout.swizzled or layout.pad:
+        ctx.shared[buffer.name] = layout
+    if best:
+        ctx.diagnostics.warning(
+            "T2C518",
+            f"lanes that read {buffer.name} together meet in the same banks: {len(reads)} accesses "
+            f"take {best} turns more",
+            buffer.span,
+            help="rows of a multiple of 32 bytes leave more room for another layout",
+        )
 
 
 def _rows_together(gemms: list[Gemm], matrices: dict[int, MatrixPlan]) -> dict[Buffer, int]:
@@ -68,8 +147,7 @@ def _exchange_chunks(ctx: Context, gemms: list[Gemm], matrices: dict[int, Matrix
         if found is None or columns % chunk:
             continue
         divide, modulus = found
-        base = buffer.name.removesuffix("_shared").removesuffix("_smem").removesuffix("_s")
-        name = ctx.namer.ours(f"{base}_col", f"{buffer.name}_col")
+        name = _function_name(ctx, buffer)
         ctx.shared[buffer.name] = SharedLayout(
             function=name, chunk=chunk, divide=divide, modulus=modulus
         )
@@ -87,6 +165,8 @@ def _exchange(row_bytes: int, chunk_bytes: int) -> tuple[int, int] | None:
 def swizzle_helpers(ctx: Context) -> None:
     """The layout functions of the text, one a tile, equal formulas said once each."""
     for name, layout in ctx.shared.items():
+        if not layout.function:
+            continue
         if layout.group > 1:
             ctx.need("row_groups", name=layout.function, tile=name, group=layout.group)
             continue
@@ -112,9 +192,12 @@ def declare(ctx: Context, used: list[Buffer]) -> tuple[list[CStmt], list[Placed]
         if ring is not None and ring.depth > 1:
             dims.insert(0, ring.extent)
             versions = ring.depth
-        size = versions * prod(b.known(extent) or 1 for extent in buffer.shape) * buffer.dtype.bytes
         layout = ctx.shared.get(buffer.name)
         words = "row-major"
+        if layout is not None and layout.pad:
+            dims[-1] = b.add(dims[-1], const(layout.pad))
+            words = f"rows with {layout.pad} elements more, which spread them over the banks"
+        size = prod(b.known(extent) or 1 for extent in dims) * buffer.dtype.bytes
         if layout is not None and layout.group > 1:
             rows, columns = dims[-2:]
             dims[-2:] = [b.div(rows, const(layout.group)), columns, const(layout.group)]
@@ -163,8 +246,6 @@ def _dynamic(
     ctx: Context, lines: list[tuple[str, Local, int]], placed: list[Placed]
 ) -> tuple[list[CStmt], list[Placed], int]:
     """More than a static declaration may hold: one struct over dynamic shared memory."""
-    from dataclasses import replace
-
     from tile2c.transpile.render.expressions import CPrinter
 
     printer = CPrinter(ctx.target.dialect)

@@ -1,0 +1,413 @@
+"""Gemms on mma.sync: operands in registers of 32 bits (doubles in their own), C as PTX maps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from tile2c.transpile.ir.dtypes import DTYPES, INT32, DType
+from tile2c.transpile.ir.expr import Expr, Var, const
+from tile2c.transpile.ir.forms import Gemm, Region
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.plan import (
+    Address,
+    Assign,
+    CCall,
+    CStmt,
+    Declarator,
+    Do,
+    Element,
+    Local,
+    Loop,
+)
+from tile2c.transpile.lower.simt.access import alignment
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.held import Held
+from tile2c.transpile.lower.simt.matrix import MatrixPlan, matrix_dims
+from tile2c.transpile.lower.simt.partition import operand_held
+from tile2c.transpile.lower.simt.values import Place, convert, shared_element
+from tile2c.transpile.targets.simt import Fragment
+
+_UINT32 = DTYPES["uint32"]
+Way = Literal["held", "rows", "turned rows", "vector", "elements"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """One side of a gemm and how its registers are filled.
+
+    way  "rows": ldmatrix of rows that run along k; "turned rows": ldmatrix.trans of rows across k;
+         "vector": a lane's values are neighbours in the tile; "elements": one by one;
+         "held": they are in a fragment, which serves as it is
+    """
+
+    side: Literal["a", "b"]
+    region: Region
+    fragment: Fragment
+    k_in_rows: bool
+    way: Way
+    tiles: int
+    step: int  # rows (or columns) of one instruction
+    held: Held | None = None
+
+    @property
+    def dtype(self) -> DType:
+        return self.region.buffer.dtype
+
+    @property
+    def per(self) -> int:
+        """Elements in one register."""
+        return max(1, 32 // self.dtype.bits)
+
+    @property
+    def registers(self) -> int:
+        return self.fragment.values // self.per
+
+    @property
+    def chunk(self) -> int:
+        """Elements of a row of 16 bytes, as ldmatrix takes them."""
+        return 16 // self.dtype.bytes
+
+
+def operand(ctx: Context, gemm: Gemm, plan: MatrixPlan, side: Literal["a", "b"]) -> Operand:
+    """The side with the fastest way that its place, type and alignment allow."""
+    instruction = plan.instruction
+    region = gemm.a if side == "a" else gemm.b
+    k_in_rows = gemm.transpose_a if side == "a" else not gemm.transpose_b
+    fragment = instruction.a if side == "a" else instruction.b
+    turned = instruction.a_turned if side == "a" else instruction.b_turned
+    kept: Held | None = None
+    way: Way = "elements"
+    if region.buffer.scope == "fragment":
+        kept = operand_held(ctx, gemm, plan, side, ctx.layouts[region.buffer.name])
+        assert kept is not None  # settle_gemms has moved the others
+        way = "held"
+    elif instruction.load == "ldmatrix":
+        chunk = 16 // region.buffer.dtype.bytes
+        if _aligned(ctx, region, chunk) and (not k_in_rows or region.buffer.dtype.bits == 16):
+            way = "turned rows" if k_in_rows else "rows"
+    elif fragment.values > 1 and _aligned(ctx, region, fragment.values):
+        way = "vector"
+        fragment = turned if k_in_rows and turned is not None else fragment
+    return Operand(
+        side=side,
+        region=region,
+        fragment=fragment,
+        k_in_rows=k_in_rows,
+        way=way,
+        tiles=plan.tiles_m if side == "a" else plan.tiles_n,
+        step=instruction.m if side == "a" else instruction.n,
+        held=kept,
+    )
+
+
+def _aligned(ctx: Context, region: Region, count: int) -> bool:
+    """Whether every `count`-th element of a row of the part starts an access of that many."""
+    row, column = matrix_dims(region)
+    if column != len(region.ranges) - 1:
+        return False
+    probe = Var(dtype=INT32, name="#column", kind="loop")
+    index = tuple(
+        b.add(part.start, probe) if dim == column else part.start if dim != row else const(1)
+        for dim, part in enumerate(region.ranges)
+    )
+    facts = ctx.facts
+    ctx.facts = facts.with_range(probe, const(0), region.ranges[column].extent)
+    found = alignment(ctx, region.buffer, index, probe.name, count)
+    ctx.facts = facts
+    return found == "always"
+
+
+class MmaWriter:
+    """The statements of one step of K: operands to registers, then every product of the warp."""
+
+    def __init__(
+        self, ctx: Context, gemm: Gemm, plan: MatrixPlan, names: tuple[str, str, str, str, str]
+    ) -> None:
+        self.ctx, self.gemm, self.plan = ctx, gemm, plan
+        a, bb, k, m, n = names
+        self.names = {"a": a, "b": bb}
+        self.k = b.local(k)
+        self.vars = {"a": b.local(m), "b": b.local(n)}
+        self.a, self.b = (operand(ctx, gemm, plan, side) for side in ("a", "b"))  # type: ignore[arg-type]
+        self.quads = plan.instruction.name == "mma_m8n8k4"
+        self.pairs = self.b.way in ("rows", "turned rows") and self.b.tiles % 2 == 0
+
+    @property
+    def unrolled(self) -> bool:
+        """Registers of a fragment are counted through by the steps of K."""
+        return "held" in (self.a.way, self.b.way)
+
+    def statements(self) -> tuple[CStmt, ...]:
+        plain = self.a.dtype.name == "float64"
+        dims_a: tuple[Expr, ...] = (const(self.a.tiles),)
+        dims_b: tuple[Expr, ...] = (const(self.b.tiles),)
+        if not plain:
+            times = 2 if self.pairs else 1
+            dims_a = (*dims_a, const(self.a.registers))
+            dims_b = (const(self.b.tiles // times), const(self.b.registers * times))
+        registers = Local(
+            dtype=self.a.dtype if plain else _UINT32,
+            const=False,
+            names=(
+                Declarator(name=self.names["a"], dims=dims_a),
+                Declarator(name=self.names["b"], dims=dims_b),
+            ),
+        )
+        return (registers, self._load(self.a), self._load(self.b), self._multiply())
+
+    # ---- operands
+
+    def _load(self, side: Operand) -> CStmt:
+        count, body = side.tiles, self._one(side)
+        if side.side == "b" and self.pairs:
+            count //= 2
+        return self.loop(self.vars[side.side], count, *body)
+
+    def _one(self, side: Operand) -> tuple[CStmt, ...]:
+        """Fills the registers of one fragment (of two, where b comes in pairs)."""
+        var = self.vars[side.side]
+        target = Element(dtype=_UINT32, array=self.names[side.side], subscripts=(var,))
+        if side.way in ("rows", "turned rows"):
+            found = self._matrices(side, target)
+        elif side.way == "vector":
+            found = self._vector(side, target)
+        else:
+            found = self._each(side, target)
+        if side.dtype.name == "float32":
+            count = side.registers * (2 if side.side == "b" and self.pairs else 1)
+            self.ctx.need("round_to_tf32", registers=count)
+            found = (*found, Do(call=CCall(dtype=INT32, function="round_to_tf32", args=(target,))))
+        return found
+
+    def _matrices(self, side: Operand, target: Element) -> tuple[CStmt, ...]:
+        """ldmatrix: lane l passes the address of row l % 8 of matrix l / 8, a row being 16 bytes."""
+        lane, chunk = self.ctx.lane(), side.chunk
+        turned = side.way == "turned rows"
+        depth, wide = side.registers, 8
+        if side.side == "a":
+            # Registers count rows first, then k: matrices below each other, then beside.
+            depth, wide = side.registers // 2, 16
+        count = depth * (2 if side.side == "a" or self.pairs else 1)
+        if side.side == "b" and self.pairs:
+            wide = 16
+        base = b.add(self.warp(side), b.mul(self.vars[side.side], const(wide)))
+        eight = b.mod(lane, const(8))
+        second, fourth = b.mod(b.div(lane, const(8)), const(2)), b.div(lane, const(16))
+        across: Expr = const(0)  # which 8 of the rows (or columns) of C
+        along: Expr = const(0)  # which chunk of k
+        if side.side == "a":
+            across, along = second, fourth if depth == 2 else const(0)
+        elif depth == 2:
+            across, along = fourth if self.pairs else const(0), second
+        elif self.pairs:
+            across = second
+        k_part = b.mul(along, const(8 if turned else chunk))
+        c_part = b.mul(across, const(8))
+        if turned:
+            row = b.add(self.k, *self._sixteen(k_part, eight, along is second))
+            column = b.add(base, c_part)
+        else:
+            row = b.add(base, *self._sixteen(c_part, eight, across is second))
+            column = b.add(self.k, k_part)
+        helper = f"load_matrices{'_transposed' if turned else ''}"
+        self.ctx.need(
+            "load_matrices",
+            name=helper,
+            transposed=turned,
+            registers=count,
+            type=self.ctx.target.dialect.types[side.dtype.name],
+        )
+        declared, row, column = self.named(row, column)
+        layout = self.ctx.shared.get(side.region.buffer.name)
+        whole = layout is not None and chunk % layout.chunk == 0
+        address = Address(dtype=side.dtype, element=self.element(side, row, column, whole=whole))
+        return (*declared, Do(call=CCall(dtype=INT32, function=helper, args=(target, address))))
+
+    def _sixteen(self, part: Expr, eight: Expr, second: bool) -> tuple[Expr, ...]:
+        """lane / 8 % 2 * 8 + lane % 8 is lane % 16."""
+        if second:
+            return (b.mod(self.ctx.lane(), const(16)),)
+        return (part, eight)
+
+    def _vector(self, side: Operand, target: Element) -> tuple[CStmt, ...]:
+        """A lane's values are neighbours: one access."""
+        across, depth = self._along(side, 0, None), self._along(side, 1, None)
+        row, column = (depth, across) if side.k_in_rows else (across, depth)
+        self.ctx.need("load_registers", registers=side.registers, type=self._type(side))
+        declared, row, column = self.named(row, column)
+        layout = self.ctx.shared.get(side.region.buffer.name)
+        whole = layout is not None and side.fragment.values % layout.chunk == 0
+        address = Address(dtype=side.dtype, element=self.element(side, row, column, whole=whole))
+        call = CCall(dtype=INT32, function="load_registers", args=(target, address))
+        return (*declared, Do(call=call))
+
+    def _each(self, side: Operand, target: Element) -> tuple[CStmt, ...]:
+        """Register after register, by the map of the fragment."""
+        if side.dtype.name == "float64":
+            value, declared = self._value(side, const(0))
+            return (*declared, Assign(target=target, value=value))
+        r = self._scoped("r", "register_")
+        one = Element(dtype=_UINT32, array=target.array, subscripts=(*target.subscripts, r))
+        kind = self._type(side)
+        start = b.mul(r, const(side.per))
+        if side.held is not None and side.per > 1:
+            self.ctx.need("register_of", type=kind)
+            self.ctx.aligned_fragments.add(side.region.buffer.name)
+            value, _ = self._value(side, start)
+            first: Expr = Address(dtype=side.dtype, element=value)
+            call = CCall(dtype=_UINT32, function="register_of", args=(first,))
+            return (self.loop(r, side.registers, Assign(target=one, value=call)),)
+        if side.per == 1:
+            value, declared = self._value(side, start)
+            call = CCall(dtype=_UINT32, function="__float_as_uint", args=(value,))
+            return (self.loop(r, side.registers, *declared, Assign(target=one, value=call)),)
+        e, part = self._scoped("e", "element"), self._scoped("part", "part_of_register")
+        value, declared = self._value(side, start, e)
+        array = Local(
+            dtype=side.dtype,
+            const=False,
+            align=4,
+            names=(Declarator(name=part.name, dims=(const(side.per),)),),
+        )
+        put = Assign(
+            target=Element(dtype=side.dtype, array=part.name, subscripts=(e,)), value=value
+        )
+        self.ctx.need("register_of", type=kind)
+        call = CCall(dtype=_UINT32, function="register_of", args=(part,))
+        return (
+            self.loop(
+                r,
+                side.registers,
+                array,
+                self.loop(e, side.per, *declared, put),
+                Assign(target=one, value=call),
+            ),
+        )
+
+    def _value(
+        self, side: Operand, value: Expr, inner: Expr | None = None
+    ) -> tuple[Element, list[CStmt]]:
+        """The element at value index `value` of the lane's fragment, wherever the operand is."""
+        if side.held is not None:
+            subscripts = side.held.subscripts(
+                {
+                    "fragment": value,
+                    "tile": self.vars[side.side],
+                    "step": b.div(self.k, const(self.plan.instruction.k)),
+                }
+            )
+            return (
+                Element(dtype=side.dtype, array=side.region.buffer.name, subscripts=subscripts),
+                [],
+            )
+        across, depth = self._along(side, 0, value, inner), self._along(side, 1, value, inner)
+        row, column = (depth, across) if side.k_in_rows else (across, depth)
+        declared, row, column = self.named(row, column)
+        return self.element(side, row, column, whole=False), declared
+
+    def _along(
+        self, side: Operand, dim: int, value: Expr | None, inner: Expr | None = None
+    ) -> Expr:
+        """One coordinate (0: across, 1: along k) of an element of the lane's fragment.
+
+        `inner` counts inside the register that starts at `value`.
+        """
+        digits = side.fragment.rows if dim == 0 else side.fragment.columns
+        if dim == 0:
+            base = b.add(self.warp(side), b.mul(self.vars[side.side], const(side.step)))
+        else:
+            base = self.k
+        terms: list[Expr] = []
+        for at, (holder, extent, weight) in enumerate(digits):
+            place = prod(other for _, other, _ in digits[:at])
+            if holder == "lane":
+                terms.append(self.ctx.thread_digit(weight, extent, place))
+            elif inner is not None and weight < side.per:
+                terms.append(b.mul(inner, const(place)))
+            elif value is not None:
+                index = b.div(value, const(weight))
+                if weight * extent < side.fragment.values:
+                    index = b.mod(index, const(extent))
+                terms.append(b.mul(index, const(place)))
+        return b.add(base, *reversed(terms))
+
+    def element(self, side: Operand, row: Expr, column: Expr, *, whole: bool) -> Element:
+        """The element of the operand's tile at (row, column) of its matrix."""
+        dims = matrix_dims(side.region)
+        place = Place(values={})
+        index = []
+        for dim, part in enumerate(side.region.ranges):
+            start = convert(self.ctx, part.start, place)
+            own = row if dim == dims[0] else column if dim == dims[1] else None
+            index.append(start if own is None else b.add(start, own))
+        return shared_element(self.ctx, side.region.buffer, tuple(index), place, whole=whole)
+
+    # ---- products
+
+    def _multiply(self) -> CStmt:
+        instruction, gemm = self.plan.instruction, self.gemm
+        m, n = self.vars["a"], self.vars["b"]
+        sums = gemm.c.buffer.dtype
+        fields: dict[str, str | int | bool] = {
+            "type": self.a.dtype.name,
+            "sum": sums.name,
+            "b_type": self.b.dtype.name,
+        }
+        if self.quads:
+            fields["a_turned"] = self.a.way == "vector" and self.a.k_in_rows
+            fields["b_turned"] = self.b.way == "vector" and self.b.k_in_rows
+        self.ctx.need(instruction.name, **fields)
+        if sums.bits == 16:
+            self.ctx.aligned_fragments.add(gemm.c.buffer.name)
+        c = Element(dtype=sums, array=gemm.c.buffer.name, subscripts=(m, n))
+        a = Element(dtype=_UINT32, array=self.names["a"], subscripts=(m,))
+        call = CCall(dtype=INT32, function="mma", args=(c, a, *self._b_registers(n)))
+        return self.loop(m, self.a.tiles, self.loop(n, self.b.tiles, Do(call=call)))
+
+    def _b_registers(self, n: Expr) -> list[Expr]:
+        array = self.names["b"]
+        if self.b.dtype.name == "float64":
+            return [Element(dtype=self.b.dtype, array=array, subscripts=(n,))]
+        tile, first = n, const(0)
+        if self.pairs:
+            tile = b.div(n, const(2))
+            first = b.mul(b.mod(n, const(2)), const(self.b.registers))
+        return [
+            Element(dtype=_UINT32, array=array, subscripts=(tile, b.add(first, const(r))))
+            for r in range(self.b.registers)
+        ]
+
+    # ---- words
+
+    def warp(self, side: Operand) -> Expr:
+        """Where the warp's rows (a) or columns (b) start in the tile."""
+        plan, lanes = self.plan, self.ctx.target.lanes
+        count, weight = (
+            (plan.warps_m, lanes * plan.warps_n) if side.side == "a" else (plan.warps_n, lanes)
+        )
+        if count == 1:
+            return const(0)
+        return self.ctx.thread_digit(weight, count, side.tiles * side.step)
+
+    def loop(self, var: Var, stop: int, *body: CStmt) -> CStmt:
+        return Loop(
+            var=var.name, start=const(0), stop=const(stop), step=const(1), body=body, dtype=INT32
+        )
+
+    def _scoped(self, *wishes: str) -> Var:
+        name = self.ctx.namer.ours(*wishes)
+        self.ctx.namer.release(name)
+        return b.local(name)
+
+    def _type(self, side: Operand) -> str:
+        return self.ctx.target.dialect.types[side.dtype.name]
+
+    def named(self, row: Expr, column: Expr) -> tuple[list[CStmt], Expr, Expr]:
+        """`const int row = ..., col = ...;`, where the swizzle needs the row twice."""
+        names = tuple(
+            Declarator(name=self._scoped(name, f"{name}_of_tile").name, value=value)
+            for name, value in (("row", row), ("col", column))
+        )
+        return [Local(dtype=INT32, names=names)], b.local(names[0].name), b.local(names[1].name)
