@@ -122,18 +122,22 @@ class Parallel(Stmt):
     body: tuple[Stmt, ...]
 
 
-AtomicOp = Literal["add", "max", "min", "or"]
+AtomicOp = Literal["add", "max", "min", "or", "exchange"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Atomic(Stmt):
-    """One atomic on one element, by each executing thread (or iteration)."""
+    """One atomic on one element, by each executing thread (or iteration).
+
+    `result` is bound to the element's value before; outside a global tensor that is 0.
+    """
 
     op: AtomicOp
     buffer: Buffer
     index: tuple[Expr, ...]
     value: Expr
     order: str = "relaxed"
+    result: Var | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

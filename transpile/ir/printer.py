@@ -144,7 +144,8 @@ def statement_text(stmt: Stmt) -> str:
             return f"parallel {loops}"
         case forms.Atomic():
             place = f"{node.buffer.name}[{', '.join(map(text, node.index))}]"
-            return f"atomic.{node.op} {place} <- {text(node.value)} {node.order}"
+            old = f"{node.result.name} = " if node.result is not None else ""
+            return f"{old}atomic.{node.op} {place} <- {text(node.value)} {node.order}"
         case forms.AtomicTile():
             return f"atomic.{node.op} {region_text(node.dst)} <- {region_text(node.src)}"
         case forms.Let():

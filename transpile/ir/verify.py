@@ -174,6 +174,9 @@ class _Verifier:
                 self.place(node.buffer, node.index)
                 self.check(node.buffer.scope in ("global", "shared"), "an atomic on private memory")
                 self.typed(node.value, node.buffer.dtype)
+                if node.result is not None:
+                    self.check(node.result.dtype == node.buffer.dtype, "the old value's type")
+                    self.variable(node.result, "temporary")
             case forms.Let():
                 self.typed(node.value, node.var.dtype)
                 self.variable(node.var, "temporary")

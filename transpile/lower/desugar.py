@@ -8,6 +8,8 @@ from dataclasses import replace
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Cast, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import (
+    Atomic,
+    AtomicTile,
     Copy,
     Fill,
     For,
@@ -36,6 +38,8 @@ def copies_as_loops(body: Sequence[Stmt], taken: frozenset[str]) -> tuple[Stmt, 
 def _rewrite(stmt: Stmt, taken: frozenset[str]) -> Stmt:
     if isinstance(stmt, Copy):
         return stmt if stages(stmt) else copy_loop(stmt, taken)
+    if isinstance(stmt, AtomicTile):
+        return atomic_loop(stmt, taken)
     if isinstance(stmt, Fill):
         return fill_loop(stmt, taken)
     if isinstance(stmt, For | Pipelined | While):
@@ -74,6 +78,18 @@ def copy_loop(copy: Copy, taken: frozenset[str]) -> Parallel:
         buffer=copy.dst.buffer, index=_index(copy.dst, loop_vars), value=value, span=copy.span
     )
     return _loop(copy, loop_vars, extents, store)
+
+
+def atomic_loop(tile: AtomicTile, taken: frozenset[str]) -> Parallel:
+    """dst[...] op= src[...] for every element, each one atomic."""
+    plain = copy_loop(Copy(src=tile.src, dst=tile.dst, span=tile.span, quote=tile.quote,
+                           comments=tile.comments, remark=tile.remark), taken)  # fmt: skip
+    (store,) = plain.body
+    assert isinstance(store, Store)
+    update = Atomic(
+        op=tile.op, buffer=store.buffer, index=store.index, value=store.value, span=tile.span
+    )
+    return replace(plain, body=(update,))
 
 
 def fill_loop(fill: Fill, taken: frozenset[str]) -> Parallel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from tile2c.transpile.targets.atomics import integer_atomics
 from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
 from tile2c.transpile.targets.target import Dialect
 
@@ -163,6 +164,8 @@ def _target(
         max_shared=shared,
         async_copy=(),
         matrix=matrix,
+        atomics=integer_atomics() | {("add", t): ("atomicAdd", "") for t in ("float32", "float64")},
+        swap_small="compare_swap({word}, {seen}, {next})",
     )
 
 

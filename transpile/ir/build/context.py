@@ -11,7 +11,7 @@ from tile2c.transpile.ir.build.literals import Host, natural_type
 from tile2c.transpile.ir.build.source import NormalKernel
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var
-from tile2c.transpile.ir.forms import BlockOrder
+from tile2c.transpile.ir.forms import BlockOrder, Stmt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +125,8 @@ class Builder:
     by_thread: set[str] = field(default_factory=set)  # names whose value differs by thread
     swizzle: BlockOrder | None = None
     assumptions: list[Expr] = field(default_factory=list)
+    # statements that have to run before the one that is being built
+    pending: list[Stmt] = field(default_factory=list)
 
     @property
     def in_parallel(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 import libcst as cst
@@ -10,7 +11,7 @@ from tile2c.transpile.ir.build.context import Builder, Poison, Stop, Value
 from tile2c.transpile.ir.expr import Buffer, CompareOp, Load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tile2c.transpile.ir.expr import BinaryOp
 
@@ -71,17 +72,33 @@ def _expression(b: Builder, node: cst.BaseExpression) -> Value:
         case cst.Comparison():
             return _comparison(b, node)
         case cst.BooleanOperation():
-            left, right = expressions(b, (node.left, node.right))
+            with always(b, node):
+                left, right = expressions(b, (node.left, node.right))
             op = "and" if isinstance(node.operator, cst.And) else "or"
             return arithmetic.logical(b, op, left, right, node)
         case cst.IfExp():
-            test, left, right = expressions(b, (node.test, node.body, node.orelse))
+            with always(b, node):
+                test, left, right = expressions(b, (node.test, node.body, node.orelse))
             return arithmetic.select(b, test, left, right, node, lazy=True)
         case cst.Subscript():
             return _element(b, node)
         case cst.Call():
             return functions.call(b, node)
     b.fail("T2C243", f"{_kind(node)} cannot stand in device code", node)
+
+
+@contextmanager
+def always(b: Builder, node: cst.BaseExpression) -> Iterator[None]:
+    """Refuses effects inside an expression whose parts are evaluated only sometimes."""
+    before = len(b.pending)
+    yield
+    if len(b.pending) > before:
+        b.fail(
+            "T2C231",
+            "an operation with an effect stands in an expression that is evaluated only sometimes",
+            node,
+            help="give it a statement of its own, under an `if`",
+        )
 
 
 def _name(b: Builder, node: cst.Name) -> Value:

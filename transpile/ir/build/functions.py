@@ -60,6 +60,10 @@ def call(b: Builder, node: cst.Call) -> Value:
     special = SPECIAL.get(name)
     if special is not None:
         return special(b, args, node)
+    if name.startswith("atomic_"):
+        from tile2c.transpile.ir.build.reductions import atomic_value
+
+        return atomic_value(b, node, name)
     if name in OPERATORS:
         left, right = args.values("a", "b")
         return arithmetic.binary(b, OPERATORS[name], left, right, node)
@@ -167,7 +171,10 @@ def _pow(b: Builder, args: Arguments, node: cst.Call) -> Value:
 
 def _choice(lazy: bool) -> Callable[[Builder, Arguments, cst.Call], Value]:
     def build(b: Builder, args: Arguments, node: cst.Call) -> Value:
-        test, left, right = args.values("cond", "true_value", "false_value")
+        from tile2c.transpile.ir.build.expressions import always
+
+        with always(b, node):
+            test, left, right = args.values("cond", "true_value", "false_value")
         return arithmetic.select(b, test, left, right, node, lazy=lazy)
 
     return build

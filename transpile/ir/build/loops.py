@@ -50,6 +50,9 @@ def while_loop(b: Builder, node: cst.While) -> While:
     if value.host is not None and value.host:
         b.fail("T2C315", "this loop never ends: its condition does not change", node.test)
     test = conversions.condition(b, value, node.test)
+    if b.pending:
+        b.fail("T2C231", "an atomic in the condition of a `while`", node.test,
+               help="while True: with `if ...: break` inside, or a variable set in the loop")  # fmt: skip
     body = _body(b, node.body, "the `while`", "serial", (), depends_on_thread(b, test))
     return While(condition=test, body=body)
 

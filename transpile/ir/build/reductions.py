@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from tile2c.transpile.ir.build import conversions
 from tile2c.transpile.ir.build.arguments import Arguments
-from tile2c.transpile.ir.build.context import Builder, allocated_here
+from tile2c.transpile.ir.build.context import Builder, Value, allocated_here
 from tile2c.transpile.ir.build.elements import element
 from tile2c.transpile.ir.build.regions import essential, is_region, region, shape_text
 from tile2c.transpile.ir.build.tiles import check_same_shape
 from tile2c.transpile.ir.constants import constant_int, proven_equal
-from tile2c.transpile.ir.forms import Atomic, AtomicOp, AtomicTile, Reduce, ReduceOp, Scan, Stmt
+from tile2c.transpile.ir.dtypes import INT32
+from tile2c.transpile.ir.expr import Binary, Const, Load, Var, const
+from tile2c.transpile.ir.forms import (
+    Atomic,
+    AtomicOp,
+    AtomicTile,
+    For,
+    Reduce,
+    ReduceOp,
+    Scan,
+    Stmt,
+)
 
 if TYPE_CHECKING:
     from tile2c.transpile.ir.expr import Buffer, Expr
@@ -33,7 +44,9 @@ ATOMICS: dict[str, AtomicOp] = {
     "atomic_max": "max",
     "atomic_min": "min",
     "atomic_or": "or",
+    "atomic_store": "exchange",
 }
+SEVERAL = ("atomic_addx2", "atomic_addx4")
 ALWAYS_FRESH = ("abssum", "absmax")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 
@@ -147,8 +160,7 @@ def build_atomic(b: Builder, node: cst.Call, name: str) -> Stmt:
     args = Arguments(b, node, f"T.{name}")
     target, operand = args.node_of("dst", 0), args.node_of("value", 1)
     order = args.text("memory_order", 2, "relaxed")
-    if args.flag("return_prev", 3, False):
-        b.fail("T2C318", f"the old value of T.{name} cannot be used as a statement", node)
+    args.flag("return_prev", 3, False)  # nobody takes it here
     args.ignore("use_tma")
     args.finish()
     if order not in ORDERS:
@@ -161,6 +173,89 @@ def build_atomic(b: Builder, node: cst.Call, name: str) -> Stmt:
     _check_atomic(b, name, op, place.buffer, target)
     value = args_value(b, operand, place.buffer, node)
     return Atomic(op=op, buffer=place.buffer, index=place.index, value=value, order=order)
+
+
+def atomic_value(b: Builder, node: cst.Call, name: str) -> Value:
+    """`T.atomic_add(B[i], x, return_prev=True)` inside an expression, `T.atomic_load(B[i])`.
+
+    The atomic becomes a statement in front; its old value is the expression's.
+    """
+    args = Arguments(b, node, f"T.{name}")
+    load = name == "atomic_load"
+    if not load and name not in ATOMICS:
+        b.fail("T2C318", f"T.{name} has no value", node)
+    target = args.node_of("src" if load else "dst", 0)
+    operand = None if load else args.node_of("value", 1)
+    order = args.text("memory_order", 1 if load else 2, "seq_cst" if load else "relaxed")
+    previous = load or args.flag("return_prev", 3, False)
+    args.ignore("use_tma")
+    args.finish()
+    if not previous:
+        b.fail("T2C318", f"T.{name} has no value", node, help="return_prev=True gives the old one")
+    if is_region(b, target) or not isinstance(target, cst.Subscript):
+        b.fail("T2C318", f"T.{name} gives the old value of one element, as of B[i]", target)
+    if b.in_parallel and "while" in b.loops:
+        b.fail("T2C318", f"T.{name} in a loop that waits", node)
+    place = element(b, target)
+    op: AtomicOp = "add" if load else ATOMICS[name]
+    _check_atomic(b, name, op, place.buffer, target)
+    dtype = place.buffer.dtype
+    value: Expr = Const(dtype=dtype, value=0.0 if dtype.is_float else 0)
+    if operand is not None:
+        value = args_value(b, operand, place.buffer, node)
+    result = Var(dtype=dtype, name=b.names.made_up("old"), kind="temporary", span=b.span(node))
+    b.by_thread.add(result.name)
+    b.pending.append(
+        Atomic(
+            op=op, buffer=place.buffer, index=place.index, value=value, order=order,
+            result=result, span=b.span(node),
+        )
+    )  # fmt: skip
+    return Value(result)
+
+
+def build_several(b: Builder, node: cst.Call, name: str) -> Stmt:
+    """`T.atomic_addx2(dst, src)`: as many neighbours, each one atomic."""
+    count = int(name[-1])
+    args = Arguments(b, node, f"T.{name}")
+    nodes = args.node_of("dst", 0), args.node_of("value", 1)
+    order = args.text("memory_order", 2, "relaxed")
+    args.ignore("use_tma", "return_prev")
+    args.finish()
+    places = [_first_of(b, part, name, count) for part in nodes]
+    (dst, at), (src, where) = places
+    _check_atomic(b, name, "add", dst, nodes[0])
+    lane = Var(dtype=INT32, name=b.names.made_up("e"), kind="loop")
+    index, source = _along(at, lane), _along(where, lane)
+    value: Value = Value(Load(dtype=src.dtype, buffer=src, index=source, span=b.span(nodes[1])))
+    update = Atomic(
+        op="add", buffer=dst, index=index, value=conversions.convert(b, value, dst.dtype, nodes[1]),
+        order=order, span=b.span(node),
+    )  # fmt: skip
+    return For(kind="unroll", var=lane, start=const(0), stop=const(count), body=(update,))
+
+
+def _first_of(
+    b: Builder, node: cst.BaseExpression, name: str, count: int
+) -> tuple[Buffer, tuple[Expr, ...]]:
+    """Buffer and first element of `count` neighbours."""
+    if is_region(b, node):
+        part = region(b, node)
+        if constant_int(part.ranges[-1].extent) != count or any(
+            constant_int(other.extent) != 1 for other in part.ranges[:-1]
+        ):
+            b.fail(
+                "T2C318", f"T.{name} takes {count} neighbours, not {shape_text(part.shape)}", node
+            )
+        return part.buffer, part.starts
+    if not isinstance(node, cst.Subscript):
+        b.fail("T2C318", f"T.{name} needs {count} elements of a buffer from one on", node)
+    place = element(b, node)
+    return place.buffer, place.index
+
+
+def _along(index: tuple[Expr, ...], lane: Var) -> tuple[Expr, ...]:
+    return (*index[:-1], Binary(dtype=index[-1].dtype, op="+", a=index[-1], b=lane))
 
 
 def args_value(b: Builder, node: cst.BaseExpression, buffer: Buffer, at: cst.CSTNode) -> Expr:

@@ -37,14 +37,21 @@ def block(b: Builder, body: cst.BaseSuite) -> tuple[Stmt, ...]:
 
 
 def statement(b: Builder, node: cst.BaseStatement) -> list[Stmt]:
-    """One statement of the normal form; none or several of the IR."""
+    """One statement of the normal form; none or several of the IR.
+
+    What its expressions do on the way (an atomic whose old value is used) comes first.
+    """
+    outer, b.pending = b.pending, []
     with b.within(node):
         try:
             if isinstance(node, cst.SimpleStatementLine):
                 return _line(b, node)
-            return [_compound(b, node)]
+            found = _compound(b, node)
+            return [*b.pending, found]
         except Stop:
             return []
+        finally:
+            b.pending = outer
 
 
 def _compound(b: Builder, node: cst.BaseStatement) -> Stmt:
@@ -67,6 +74,7 @@ def _line(b: Builder, node: cst.SimpleStatementLine) -> list[Stmt]:
         about = notes(b, node, part)
         before = (len(b.buffers), b.swizzle)
         built = _small(b, part, about)
+        built, b.pending = [*b.pending, *built], []
         if not built and before == (len(b.buffers), b.swizzle):
             b.comments.extend(about.comments)  # nothing else carries them
         found.extend(built)
@@ -223,6 +231,8 @@ def _call(b: Builder, node: cst.Call, about: Notes) -> list[Stmt]:
         return [tile]
     if name in HINTS:
         return []
+    if name in reductions.SEVERAL:
+        return [reductions.build_several(b, node, name)]
     if name in reductions.ATOMICS:
         return [reductions.build_atomic(b, node, name)]
     if name == "assume":

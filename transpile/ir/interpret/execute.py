@@ -94,9 +94,15 @@ def _atomic(state: State, node: forms.Atomic) -> None:
     index = [np.broadcast_to(evaluate(state, part), state.lanes) for part in node.index]
     value = np.broadcast_to(evaluate(state, node.value), state.lanes)
     places, kept = access.selected(state, node.buffer, data, index, value)
+    if node.result is not None:
+        _with_result(state, node, index, value)
+        return
     if kept is None:
         return
     dtype = node.buffer.dtype
+    if node.op == "exchange":
+        data[places] = kept
+        return
     plain = data.dtype.kind in "iu" or data.dtype in (np.float32, np.float64)
     if plain:
         updates = {"add": np.add, "max": np.fmax, "min": np.fmin, "or": np.bitwise_or}
@@ -105,6 +111,23 @@ def _atomic(state: State, node: forms.Atomic) -> None:
     flat = [np.broadcast_to(part, kept.shape).ravel() for part in places]
     for place, new in zip(zip(*flat, strict=True), kept.ravel(), strict=True):
         data[place] = combined(state.numbers, node.op, dtype, data[place], new)
+
+
+def _with_result(state: State, node: forms.Atomic, index: list[Array], value: Array) -> None:
+    """Lane after lane, each with the value before its own turn."""
+    assert node.result is not None
+    data = state.storage(node.buffer)
+    dtype = node.buffer.dtype
+    found = np.zeros(state.lanes, data.dtype)
+    active = np.broadcast_to(state.mask, state.lanes)
+    for lane in np.ndindex(*state.lanes):
+        place = tuple(int(part[lane]) for part in index)
+        inside = all(0 <= part < size for part, size in zip(place, data.shape, strict=True))
+        if not (active[lane] and inside):
+            continue
+        found[lane] = data[place]
+        data[place] = combined(state.numbers, node.op, dtype, data[place], value[lane])
+    state.env[node.result.name] = found
 
 
 # ---- control flow

@@ -268,3 +268,5 @@ def combined(numbers: Numbers, op: forms.AtomicOp, dtype: DType, old: Array, new
             return operations.binary(numbers, "min", dtype, old, new)
         case "or":
             return operations.binary(numbers, "|", dtype, old, new)
+        case "exchange":
+            return new

@@ -417,6 +417,7 @@ class _Lowered:
     def _condition(self) -> str:
         """When rows are aligned: on sizes, then on addresses."""
         from tile2c.transpile.render.expressions import CPrinter
+
         printer = CPrinter(self.ctx.target.dialect)
         parts = [
             f"{printer(b.for_host(stride))} % {width} == 0"
@@ -433,6 +434,7 @@ class _Lowered:
 
     def _launch_note(self) -> str:
         from tile2c.transpile.render.expressions import CPrinter
+
         printer = CPrinter(self.ctx.target.dialect)
         grid = ", ".join(printer(b.for_host(e)) for e in self._grid()[: len(self.ctx.launch.grid)])
         x, y, z = self.ctx.launch.threads

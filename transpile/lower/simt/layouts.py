@@ -136,9 +136,7 @@ def _dimension_words(digits: Sequence[Digit]) -> str:
     return " + ".join(parts) or "0"
 
 
-def assemble(
-    dims: Sequence[tuple[Digit, ...]], shape: tuple[int, ...], threads: int
-) -> Layout:
+def assemble(dims: Sequence[tuple[Digit, ...]], shape: tuple[int, ...], threads: int) -> Layout:
     """A layout from the digits of its dimensions; values are stored row-major, slow digits first."""
     at = 1
     weighted: list[tuple[Digit, ...]] = []

@@ -7,11 +7,12 @@ Neighbouring memory accesses become vectors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var, const
-from tile2c.transpile.ir.forms import Let, Stmt, Store
+from tile2c.transpile.ir.forms import Atomic, For, If, Let, Stmt, Store
+from tile2c.transpile.ir.walk import statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
     Address,
@@ -111,6 +112,8 @@ class _Body:
         guarded = tuple(rows)
         place = self.it.place
         place.guarded = guarded
+        if not self._only_memory():
+            place.once = tuple(self.it.once)
         named = self._name_parts()
         if self.it.width > 1 and all(isinstance(stmt, Store | Let) for stmt in self.loop.body):
             body = self._vector()
@@ -127,7 +130,6 @@ class _Body:
                 used.insert(0, Declarator(name=name, value=value))
         if used:
             head.append(Local(dtype=INT32, names=tuple(used)))
-        conditions = self._conditions(rows)
         for name in self.names:
             self.ctx.namer.release(name)
         kept = tuple(
@@ -136,19 +138,30 @@ class _Body:
             if isinstance(stmt, Local)
             and (
                 _uses(body, stmt.names[0].name)
-                or any(b.mentions(c, stmt.names[0].name) for c in conditions)
+                or any(b.mentions(c, stmt.names[0].name) for c in self._conditions(rows))
             )
         )
-        if kept:
-            head.append(Local(dtype=INT32, names=kept))
-        inner = tuple(head)
+        loaded = tuple(name for name in kept if _reads(name.value))
+        plain = tuple(name for name in kept if name not in loaded)
+        if plain:
+            head.append(Local(dtype=INT32, names=plain))
+        first = self._conditions(rows if not loaded else [])
+        rest = [convert(self.ctx, row, self.it.place) for row in rows] if loaded else []
+        inner = self._under(rest, self._reason(rows), tuple(body))
+        if loaded:  # an index read from memory: only where this thread has an iteration
+            inner = (Local(dtype=INT32, names=loaded), *inner)
+        return (*head, *self._under(first, self._reason([] if loaded else rows), inner))
+
+    def _under(
+        self, conditions: list[Expr], remark: str, body: tuple[CStmt, ...]
+    ) -> tuple[CStmt, ...]:
+        """The body under conditions: the rest of a loop's round, or inside an `if`."""
         if not conditions:
-            return (*inner, *body)
-        remark = self._reason(rows)
+            return body
         if self.it.frames:
             skip = Escape(kind="continue", condition=b.negate(b.both(conditions)), remark=remark)
-            return (*inner, skip, *body)
-        return (*inner, Branch(condition=b.both(conditions), then=tuple(body), remark=remark))
+            return (skip, *body)
+        return (Branch(condition=b.both(conditions), then=body, remark=remark),)
 
     def _conditions(self, rows: Sequence[Expr]) -> list[Expr]:
         """C conditions for the whole iteration: padding, replicas, rows outside the tensors."""
@@ -167,18 +180,18 @@ class _Body:
     def _only_memory(self) -> bool:
         """Whether the body does nothing but store to memory that threads share."""
         return all(
-            isinstance(stmt, Store) and stmt.buffer.scope in ("global", "shared")
-            for stmt in self.loop.body
+            isinstance(stmt, Let | If | For | Atomic)
+            or (isinstance(stmt, Store) and stmt.buffer.scope in ("global", "shared"))
+            for stmt in statements(tuple(self.loop.body))
         )
 
     def _skip_condition(self) -> list[Expr]:
         """Guards (IR) that all effects share: without them nothing is left to do."""
-        if not self._only_memory():
-            return []
         common: list[Expr] | None = None
         for stmt in self.loop.body:
-            assert isinstance(stmt, Store)
-            if stmt.buffer.scope != "global":
+            if not isinstance(stmt, Store | Atomic) or stmt.buffer.scope != "global":
+                return []
+            if isinstance(stmt, Atomic) and stmt.result is not None:
                 return []
             own = guards(self.ctx, stmt.buffer, stmt.index, self.it.place)
             if self.it.width > 1:  # the last dimension is the vector's own affair
@@ -198,6 +211,8 @@ class _Body:
                     continue
                 if not any(b.mentions(part, var.name) for var in self.loop.loop_vars):
                     continue
+                if not self._fixed(part):
+                    continue
                 checked = not self.ctx.facts.less(part, buffer.shape[position])
                 counts[part] = counts.get(part, 0) + (2 if checked else 1)
                 wishes.setdefault(part, _wishes(buffer, position))
@@ -212,6 +227,23 @@ class _Body:
             self._parts[part] = b.local(name)
             found.append(Local(dtype=INT32, names=(Declarator(name=name, value=value),)))
         return found
+
+    def _fixed(self, part: Expr) -> bool:
+        """Whether the part has one value all through an iteration, and may be had at its start."""
+        inside: set[str] = set()
+        plain = all(isinstance(stmt, Store | Let | Atomic) for stmt in self.loop.body)
+        for stmt in statements(tuple(self.loop.body)):
+            inside |= {buffer.name for buffer in writes(stmt)}
+            if isinstance(stmt, Let | For):
+                inside.add(stmt.var.name)
+            if isinstance(stmt, Atomic) and stmt.result is not None:
+                inside.add(stmt.result.name)
+        for inner in b.walk(part):
+            if isinstance(inner, Var) and inner.name in inside:
+                return False
+            if isinstance(inner, Load) and (inner.buffer.name in inside or not plain):
+                return False
+        return True
 
     @property
     def _parts(self) -> dict[Expr, Expr]:
@@ -238,13 +270,9 @@ class _Body:
             return place
         base = place.values[self.last]
         moved = b.add(base, self.it.vector)
-        return Place(
+        return replace(
+            place,
             values={**place.values, self.last: moved},
-            dims=place.dims,
-            layout=place.layout,
-            digits=place.digits,
-            loads=place.loads,
-            guarded=place.guarded,
             parts={
                 part: value
                 for part, value in place.parts.items()
@@ -479,6 +507,11 @@ def _writes(stmt: Do, array: str) -> bool:
     )
 
 
+def _reads(value: Expr | None) -> bool:
+    """Whether the C expression reads an array or a tensor."""
+    return value is not None and any(isinstance(part, Element) for part in b.walk(value))
+
+
 def _uses(statements: Sequence[CStmt], name: str) -> bool:
     """Whether the C variable occurs in the statements."""
     return any(_occurs(statement, name) for statement in statements)
@@ -512,6 +545,11 @@ def _accesses(ctx: Context, loop: ParallelLoop, iteration: Iteration) -> tuple[A
     """What the loop touches of memory that threads share."""
     found: list[Access] = []
     stores = {(id(buffer), index) for buffer, index in all_stores(loop.body)}
+    atomics = {
+        (id(stmt.buffer), stmt.index)
+        for stmt in statements(tuple(loop.body))
+        if isinstance(stmt, Atomic)
+    }
     for buffer, index in memory_accesses(loop):
         if buffer.scope not in ("shared", "global"):
             continue
@@ -526,6 +564,7 @@ def _accesses(ctx: Context, loop: ParallelLoop, iteration: Iteration) -> tuple[A
                 buffer=buffer.name,
                 write=(id(buffer), index) in stores,
                 owner=owner,
+                atomic=(id(buffer), index) in atomics,
             )
         )
     return tuple(dict.fromkeys(found))

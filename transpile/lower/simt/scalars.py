@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Binary, Expr, Load, Var, const
-from tile2c.transpile.ir.forms import Declare, For, If, Jump, Let, Stmt, Store, While
+from tile2c.transpile.ir.forms import Atomic, Declare, For, If, Jump, Let, Stmt, Store, While
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
     Assign,
@@ -18,6 +19,7 @@ from tile2c.transpile.lower.plan import (
     Loop,
     Repeat,
 )
+from tile2c.transpile.lower.simt.atomics import lower_atomic
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.values import Place, convert, guards
 
@@ -30,6 +32,8 @@ def lower_scalars(ctx: Context, body: Sequence[Stmt], place: Place) -> tuple[CSt
 def _lower(ctx: Context, stmt: Stmt, place: Place) -> tuple[CStmt, ...]:
     if isinstance(stmt, Store):
         return (_store(ctx, stmt, place),)
+    if isinstance(stmt, Atomic):
+        return lower_atomic(ctx, stmt, place)
     if isinstance(stmt, Let):
         value = convert(ctx, stmt.value, place)
         name = Declarator(name=stmt.var.name, value=value)
@@ -71,15 +75,7 @@ def _store(ctx: Context, stmt: Store, place: Place) -> CStmt:
     load = Load(dtype=stmt.buffer.dtype, buffer=stmt.buffer, index=stmt.index)
     if load in place.loads:
         checks = []  # the vector's store looks after the edge
-    inside = Place(
-        values=place.values,
-        dims=place.dims,
-        layout=place.layout,
-        digits=place.digits,
-        loads=place.loads,
-        parts=place.parts,
-        guarded=(*place.guarded, *checks),
-    )
+    inside = replace(place, guarded=(*place.guarded, *checks))
     target = _target(ctx, load, inside)
     value = convert(ctx, stmt.value, inside)
     update = _update(target, value)
@@ -90,14 +86,19 @@ def _store(ctx: Context, stmt: Store, place: Place) -> CStmt:
         comments=stmt.comments if not checks else (),
         remark=stmt.remark if not checks else "",
     )
-    if not checks:
+    once = list(place.once) if stmt.buffer.scope in ("global", "shared") else []
+    conditions = once + [convert(ctx, check, place) for check in checks]
+    if not conditions:
         return assign
-    condition = b.both([convert(ctx, check, place) for check in checks])
+    if checks:
+        reason = "the last tile may reach past the edge"
+    else:
+        reason = "every thread of the group holds the same: one writes"
     return Branch(
-        condition=condition,
-        then=(assign,),
+        condition=b.both(conditions),
+        then=(replace(assign, comments=(), remark=""),),
         comments=stmt.comments,
-        remark=stmt.remark or "the last tile may reach past the edge",
+        remark=stmt.remark or reason,
     )
 
 
@@ -137,15 +138,8 @@ def _loop(ctx: Context, stmt: For, place: Place) -> CStmt:
     name = ctx.namer.author(stmt.var.author or stmt.var.name)
     facts = ctx.facts
     ctx.facts = facts.with_range(stmt.var, stmt.start, stmt.stop)
-    inner = Place(
-        values={**place.values, stmt.var.name: Var(dtype=stmt.var.dtype, name=name, kind="loop")},
-        dims=place.dims,
-        layout=place.layout,
-        digits=place.digits,
-        loads=place.loads,
-        parts=place.parts,
-        guarded=place.guarded,
-    )
+    counter = Var(dtype=stmt.var.dtype, name=name, kind="loop")
+    inner = replace(place, values={**place.values, stmt.var.name: counter})
     loop = Loop(
         var=name,
         start=convert(ctx, stmt.start, place),

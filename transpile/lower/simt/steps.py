@@ -30,6 +30,7 @@ class Access:
     ring: str = ""
     asynchronous: bool = False
     proven: bool = True
+    atomic: bool = False  # such accesses need no order among each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,6 +107,8 @@ class _Tree:
 
     def _conflict(self, first: Access, second: Access) -> bool:
         """Whether different threads may touch the same element."""
+        if first.atomic and second.atomic:
+            return False
         return first.owner is None or first.owner != second.owner
 
     def _exclusive(self, a: Path, c: Path) -> bool:

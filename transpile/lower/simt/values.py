@@ -44,6 +44,7 @@ class Place:
     loads: dict[Load, Expr] = field(default_factory=dict)
     parts: Mapping[Expr, Expr] = field(default_factory=dict)  # index expressions that have a name
     guarded: tuple[Expr, ...] = ()  # conditions already tested around here (IR)
+    once: tuple[Expr, ...] = ()  # C conditions of effects on memory: one of several replicas
 
 
 def zero(dtype: DType) -> Const:

@@ -66,3 +66,10 @@ EMU_INLINE T atomicCAS(T* at, typename emu::same<T>::type compare, typename emu:
     emu_atomic(ATOMIC_CAS, type, (void*)at, &old, &value, &compare);
     return old;
 }
+// As C++'s: `seen` becomes what was there.
+template <class T>
+EMU_INLINE bool emu_compare_exchange(T* at, T* seen, T next) {
+    const T wanted = *seen;
+    *seen = atomicCAS(at, wanted, next);
+    return *seen == wanted;
+}

@@ -93,6 +93,8 @@ EMU_INLINE void __builtin_amdgcn_s_waitcnt(int code) { emu_cp_async_wait((code &
 #define __hip_atomic_fetch_add(at, value, order, scope) atomicAdd(at, value)
 #define __hip_atomic_fetch_max(at, value, order, scope) atomicMax(at, value)
 #define __hip_atomic_fetch_min(at, value, order, scope) atomicMin(at, value)
+#define __hip_atomic_compare_exchange_strong(at, seen, next, good, bad, scope) \
+    emu_compare_exchange(at, seen, next)
 #define __hip_atomic_exchange(at, value, order, scope) atomicExch(at, value)
 #define __HIP_MEMORY_SCOPE_WORKGROUP 3
 #define __HIP_MEMORY_SCOPE_AGENT 4
