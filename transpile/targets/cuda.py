@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
 from tile2c.transpile.targets.atomics import integer_atomics
+from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
 from tile2c.transpile.targets.target import Dialect
 
 _TYPES = {

@@ -70,6 +70,7 @@ class Context:
     aligned_fragments: set[str] = field(default_factory=set)  # moved as vectors
     partial_swizzle: set[str] = field(default_factory=set)  # tiles accessed below a chunk
     helpers: dict[str, Helper] = field(default_factory=dict)
+    copies: dict[tuple[int, bool], str] = field(default_factory=dict)  # asynchronous ones: names
     choices: list[Choice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what the head of the text says of numbers
     aligned_tensors: dict[str, int] = field(default_factory=dict)  # tensor -> bytes
@@ -88,6 +89,16 @@ class Context:
         """The text needs this helper function; equal requests are one."""
         key = f"{template} {sorted(fields.items())}"
         self.helpers.setdefault(key, Helper(template=template, fields=tuple(fields.items())))
+
+    def copy_name(self, size: int, whole: bool) -> str:
+        """The text's name for asynchronous copies of one size; the first needs no more words.
+
+        `whole`: they are inside their tensor with all of their bytes or with none.
+        """
+        wish = f"copy_async_{size}" if self.copies else "copy_async"
+        if wish in self.copies.values():
+            wish += "_whole" if whole else "_part"
+        return self.copies.setdefault((size, whole), wish)
 
     def vector_type(self, dtype: DType, count: int) -> str:
         """The C name of a vector of `count` elements; the text declares it."""

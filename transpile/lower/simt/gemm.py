@@ -16,7 +16,6 @@ from tile2c.transpile.lower.plan import (
     CCall,
     CStmt,
     Declarator,
-    Do,
     Element,
     Local,
     Loop,
@@ -32,7 +31,6 @@ from tile2c.transpile.lower.simt.values import (
     Place,
     convert,
     shared_element,
-    storage_subscripts,
 )
 
 _UINT32 = DTYPES["uint32"]

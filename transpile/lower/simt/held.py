@@ -57,7 +57,7 @@ def held(layout: Layout, operand: Layout, neighbours: int) -> Held | None:
     """
     if layout.shape != operand.shape:
         return None
-    steps, tiles, fragment = operand.axes
+    steps, tiles, _ = operand.axes
     found: list[tuple[int, Digit, tuple[_Term, ...]]] = []
     for dim in range(len(layout.dims)):
         if _threads(layout, dim) != _threads(operand, dim):

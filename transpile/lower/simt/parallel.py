@@ -394,15 +394,18 @@ class _Body:
         template: tuple[Expr, ...] = (const(self.it.width),)
         if self.ctx.variant:
             template = (*template, b.local("aligned"))
+        whole = self._all_or_nothing(source.buffer)
+        function = self.ctx.copy_name(size, whole and valid is not None)
         self.ctx.need(
             "copy_async",
+            name=function,
             tail=valid is not None,
             variant=self.ctx.variant,
-            whole=self._all_or_nothing(source.buffer),
+            whole=whole,
             bytes=size,
         )
         args = (to, where) if valid is None else (to, where, valid)
-        return CCall(dtype=INT32, function="copy_async", args=args, template=template)
+        return CCall(dtype=INT32, function=function, args=args, template=template)
 
     def _all_or_nothing(self, buffer: Buffer) -> bool:
         """Whether a vector of the last dimension cannot straddle its end: the extent is a multiple."""

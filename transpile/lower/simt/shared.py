@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from tile2c.transpile.diagnostics.diagnostic import failure
@@ -65,30 +66,18 @@ def _spread_over_banks(ctx: Context, buffer: Buffer, reads: list[Phase]) -> None
     """The first layout of a fixed list without bank conflicts, else the one with the fewest."""
     size, columns = buffer.dtype.bytes, b.known(buffer.shape[-1]) or 1
     row_bytes, banks = columns * size, ctx.target.banks
-
-    def linear(row: int, column: int) -> int:
-        return row * row_bytes + column * size
-
-    best, layout = extra_turns(reads, linear, banks), SharedLayout()
-    for chunk, divide, modulus in _EXCHANGES:
-        if best == 0 or row_bytes % (chunk * modulus):
-            continue
-
-        def exchanged(row: int, column: int) -> int:
-            at = column * size
-            return row * row_bytes + (at // chunk ^ row // divide % modulus) * chunk + at % chunk
-
-        turns = extra_turns(reads, exchanged, banks)
-        if turns < best:
-            elements = chunk // size
-            best, layout = turns, SharedLayout(chunk=elements, divide=divide, modulus=modulus)
-    for pad in _PADS:
-        widest = max(phase.bytes for phase in reads)
-        if best == 0 or pad % max(size, widest) or row_bytes % 16 == 0 and pad < 16:
-            continue
-        turns = extra_turns(reads, lambda r, c, pad=pad: linear(r, c) + r * pad, banks)
-        if turns < best:
-            best, layout = turns, SharedLayout(pad=pad // size)
+    tried = [SharedLayout()]
+    tried += [
+        SharedLayout(chunk=chunk // size, divide=divide, modulus=modulus)
+        for chunk, divide, modulus in _EXCHANGES
+        if row_bytes % (chunk * modulus) == 0
+    ]
+    # A pad keeps rows aligned for the widest access: 16 bytes where the tile's own rows are.
+    widest = 16 if row_bytes % 16 == 0 else max(size, *(phase.bytes for phase in reads))
+    tried += [SharedLayout(pad=pad // size) for pad in _PADS if pad % widest == 0]
+    turns = [extra_turns(reads, partial(_offset, x, columns, size), banks) for x in tried]
+    best = min(turns)
+    layout = tried[turns.index(best)]
     if layout.swizzled:
         layout = replace(layout, function=_function_name(ctx, buffer))
     if layout.swizzled or layout.pad:
@@ -101,6 +90,13 @@ def _spread_over_banks(ctx: Context, buffer: Buffer, reads: list[Phase]) -> None
             buffer.span,
             help="rows of a multiple of 32 bytes leave more room for another layout",
         )
+
+
+def _offset(layout: SharedLayout, columns: int, size: int, row: int, column: int) -> int:
+    """Byte offset of an element of a tile of `columns` columns."""
+    chunk, rest = divmod(column, layout.chunk)
+    at = (chunk ^ row // layout.divide % layout.modulus) * layout.chunk + rest
+    return (row * (columns + layout.pad) + at) * size
 
 
 def _rows_together(gemms: list[Gemm], matrices: dict[int, MatrixPlan]) -> dict[Buffer, int]:
