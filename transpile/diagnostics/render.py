@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from tile2c.transpile.diagnostics.diagnostic import Diagnostic, Note, Span
 
 Lines = Callable[[str], Sequence[str]]  # a file's lines, by the file's name in spans; may be empty
+LONGEST_QUOTE = 200  # characters of a source line; more are cut off around the expression
 
 
 def ordered(items: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -49,6 +51,9 @@ def as_json(diagnostic: Diagnostic) -> str:
 
 
 _NOWHERE = Span("", 0, 0, 0, 0)
+_UNSHOWN = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)  # would steer a terminal
 
 
 def _note(note: Note) -> str:
@@ -64,5 +69,17 @@ def _quoted(span: Span, lines: Lines) -> list[str]:
         return []
     line = text[span.line - 1].rstrip("\n")
     end = span.end_col if span.end_line == span.line else len(line.rstrip())
-    margin = "".join("\t" if char == "\t" else " " for char in line[: span.col])
-    return [line, margin + "^" * max(end - span.col, 1)]
+    line, start, end = _window(_UNSHOWN.sub("\N{REPLACEMENT CHARACTER}", line), span.col, end)
+    margin = "".join("\t" if char == "\t" else " " for char in line[:start])
+    return [line, margin + "^" * max(end - start, 1)]
+
+
+def _window(line: str, start: int, end: int) -> tuple[str, int, int]:
+    """The part of a very long line around [start, end), and where these columns are in it."""
+    if len(line) <= LONGEST_QUOTE:
+        return line, start, end
+    first = max(min(start - LONGEST_QUOTE // 4, len(line) - LONGEST_QUOTE), 0)
+    last = first + LONGEST_QUOTE
+    before, after = "…" if first else "", "…" if last < len(line) else ""
+    shift = len(before) - first
+    return before + line[first:last] + after, start + shift, min(end, last) + shift

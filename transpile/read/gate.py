@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import io
 import re
 import tokenize
@@ -21,6 +22,15 @@ def decode(data: bytes, name: str, diagnostics: Diagnostics) -> str | None:
     if len(data) > MOST_BYTES:
         message = f"the file has {len(data)} bytes; at most {MOST_BYTES} are read"
         diagnostics.error("T2C102", message, Span(name, 1, 0, 1, 0))
+        return None
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        kind = "UTF-32" if data.startswith(codecs.BOM_UTF32_LE) else "UTF-16"
+        diagnostics.error(
+            "T2C103",
+            f"the file is {kind} text",
+            Span(name, 1, 0, 1, 0),
+            help="save the file as UTF-8",
+        )
         return None
     if b"\0" in data:
         line = data[: data.index(b"\0")].count(b"\n") + 1
@@ -56,7 +66,7 @@ def parse(text: str, name: str, diagnostics: Diagnostics) -> ast.Module | None:
             diagnostics.error("T2C101", f"this is not Python: {error.msg}", span)
         return None
     except (RecursionError, MemoryError, ValueError):
-        _too_deep(name, 1, diagnostics)
+        _too_deep(name, _longest_statement(text), diagnostics)
         return None
     deepest = _line_nested_too_deeply(tree)
     if deepest is not None:
@@ -87,6 +97,25 @@ def _line_nested_too_deeply(tree: ast.Module) -> int | None:
             return line
         stack += [(child, depth + 1, line) for child in ast.iter_child_nodes(node)]
     return None
+
+
+def _longest_statement(text: str) -> int:
+    """The line where the statement of most words starts: the one that overflowed the parser."""
+    start, words, longest = 1, 0, (0, 1)
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in (tokenize.NEWLINE, tokenize.NL, tokenize.COMMENT):
+                longest = (
+                    max(longest, (words, -start)) if token.type == tokenize.NEWLINE else longest
+                )
+                words = 0 if token.type == tokenize.NEWLINE else words
+                continue
+            if words == 0:
+                start = token.start[0]
+            words += 1
+    except (tokenize.TokenError, SyntaxError):
+        return 1
+    return abs(longest[1])
 
 
 def _too_deep(name: str, line: int, diagnostics: Diagnostics) -> None:
