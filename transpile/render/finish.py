@@ -13,6 +13,7 @@ from itertools import groupby
 WIDTH = 100
 _MARK = re.compile("[\x01\x02]\\d+\x03")  # see marks.py: invisible in the end
 _BREAK = re.compile("(?<![-+*/%&|^=<>]) (?![-+*/%&|^=<>])")  # not inside a formula
+_TEMPLATE = re.compile(r"(?<=\w)<[^<>()]*>(?=\()")  # its commas are not between arguments
 _SHORT = re.compile(r"^([^/\s#].*\)) \{\n    ([^\n]+[;}])\n\}$", re.MULTILINE)
 
 
@@ -182,10 +183,12 @@ def _between(text: str, separator: str) -> tuple[str, list[str]] | None:
     if start is None:
         return None
     pieces, depth, piece = [], 0, ""
+    inside = {k for found in _TEMPLATE.finditer(text) for k in range(*found.span())}
     for place, char in enumerate(text[start:], start):
         depth += (char in "([{") - (char in ")]}")
         piece += char
-        if depth == 0 and text[place - len(separator) + 1 : place + 1] == separator:
+        ends = text[place - len(separator) + 1 : place + 1] == separator
+        if depth == 0 and ends and place not in inside:
             pieces.append(piece.strip())
             piece = ""
     pieces.append(piece.strip())
