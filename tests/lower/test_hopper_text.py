@@ -62,7 +62,8 @@ def test_small_tiles_get_more_stages_and_a_second_warpgroup(tmp_path: Path) -> N
         tmp_path, "product", {"block_M": 128, "block_N": 128, "block_K": 32, "threads": 128}
     )
     assert "threads 0 to 255: 2 warpgroups multiply 64 x 128 each" in text
-    assert "half A_shared[6][128][32]" in text
+    assert "constexpr int ring_stages = 6;" in text
+    assert "half A_shared[ring_stages][128][32]" in text
 
 
 def test_an_open_block_order_becomes_panels(tmp_path: Path) -> None:

@@ -3,20 +3,21 @@
 //   target   cuda:sm_90a (has run on silicon)
 //   again    tile2c gemm.py -o . --target cuda:sm_90a
 //   compile  nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
-//   launch   grid ((N + 127) / 128, (M + 127) / 128), block 256, 50176 bytes of dynamic shared
+//   launch   grid ((N + 127) / 128, (M + 127) / 128), block 384, 99328 bytes of dynamic shared
 //            memory
 //   sizes    M, N and K are free
-//   roles    threads 0 to 127 multiply 128 x 128 (wgmma); thread 128 loads (TMA)
+//   roles    threads 0 to 255: 2 warpgroups multiply 64 x 128 each (wgmma); thread 256 loads (TMA)
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
-//   map      C_map: C in boxes of 128 x 64, 128B swizzle
-//   text     sha256 a19cefca69b4  (edit freely: `tile2c --merge` keeps your changes)
+//   map      C_map: C in boxes of 64 x 64, 128B swizzle
+//   text     sha256 aa1b8c7bd643  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
 constexpr int block_N = 128;
 constexpr int block_K = 32;
 constexpr int num_stages = 3;
+constexpr int ring_stages = 6;
 
 // Registers have no address: a loop that counts through them is unrolled.
 #define UNROLL _Pragma("unroll")
@@ -34,12 +35,12 @@ static __device__ int B_col(int row, int col) { return (col / 8 ^ row % 8) * 8; 
 static __device__ int C_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
 
 struct Shared {
-    alignas(1024) half A_shared[num_stages][block_M][32];  // 24 KiB
-    alignas(1024) half B_shared[num_stages][2][block_K][64];  // 24 KiB
-    unsigned long long full[num_stages], empty[num_stages];  // mbarriers: arrived, free again
+    alignas(1024) half A_shared[ring_stages][block_M][32];  // 48 KiB
+    alignas(1024) half B_shared[ring_stages][2][block_K][64];  // 48 KiB
+    unsigned long long full[ring_stages], empty[ring_stages];  // mbarriers: arrived, free again
 };
 
-static_assert(sizeof(Shared) == 50176);  // what the launch passes; 232448 at most
+static_assert(sizeof(Shared) == 99328);  // what the launch passes; 232448 at most
 
 extern __shared__ __align__(1024) unsigned char shared_bytes[];  // holds Shared
 
@@ -82,7 +83,7 @@ static __device__ void copies_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// Loads four 8x8 matrices: lane l passes the address of row l % 8 of matrix l / 8.
+// Loads four 8x8 matrices of 16-byte rows: lane l passes the address of row l % 8 of matrix l / 8.
 static __device__ void load_matrices(unsigned (&r)[4], const half* row) {
     const unsigned src = __cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -91,7 +92,8 @@ static __device__ void load_matrices(unsigned (&r)[4], const half* row) {
                  : "memory");
 }
 
-// Loads four 8x8 matrices, transposed: lane l passes the address of row l % 8 of matrix l / 8.
+// Loads four 8x8 matrices of 16-byte rows, transposed: lane l passes the address of row l % 8 of
+// matrix l / 8.
 static __device__ void load_matrices_transposed(unsigned (&r)[4], const half* row) {
     const unsigned src = __cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -160,8 +162,8 @@ struct Ring {
     __device__ int previous() const { return stage ? stage - 1 : stages - 1; }
 };
 
-// A barrier of the 128 consumer threads.
-static __device__ void consumers_sync() { asm volatile("bar.sync 1, 128;" ::: "memory"); }
+// A barrier of the 256 consumer threads.
+static __device__ void consumers_sync() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
 
 // A barrier of one warpgroup.
 static __device__ void warpgroup_sync(int warpgroup) {
@@ -202,6 +204,18 @@ static __device__ void tma_store_wait_read() {
 // This thread's writes to shared memory become visible to TMA after the next barrier.
 static __device__ void publish_to_async() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Leaves the warpgroup n registers a thread; the rest is free for others.
+template <int n>
+static __device__ void fewer_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n));
+}
+
+// Gives the warpgroup n registers a thread, as soon as they are free.
+template <int n>
+static __device__ void more_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n));
 }
 
 // wgmma descriptor of a tile whose rows run along K: groups of 8 swizzled rows follow one another.
@@ -284,10 +298,10 @@ static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, u
 
 // For rows that TMA can load: K % 8 == 0 and N % 8 == 0 and M > 0 and K > 0 and N > 0 and
 // A % 16 == 0 and B % 16 == 0 and C % 16 == 0.
-extern "C" __global__ void __launch_bounds__(256, 1) gemm(
+extern "C" __global__ void __launch_bounds__(384, 1) gemm(
     const __grid_constant__ TensorMap A_map,  // A in boxes of 128 x 32
     const __grid_constant__ TensorMap B_map,  // B in boxes of 32 x 64
-    const __grid_constant__ TensorMap C_map,  // C in boxes of 128 x 64
+    const __grid_constant__ TensorMap C_map,  // C in boxes of 64 x 64
     int K) {
     auto& [A_shared, B_shared, full, empty] = *reinterpret_cast<Shared*>(shared_bytes);
 
@@ -298,9 +312,9 @@ extern "C" __global__ void __launch_bounds__(256, 1) gemm(
     const int ko_end = (K + block_K - 1) / block_K;
 
     if (threadIdx.x == 0) {
-        for (int stage = 0; stage < num_stages; ++stage) {
+        for (int stage = 0; stage < ring_stages; ++stage) {
             barrier_init(full[stage], 1);  // the producer, and its bytes
-            barrier_init(empty[stage], 4);  // one arrival a consumer warp
+            barrier_init(empty[stage], 8);  // one arrival a consumer warp
         }
         barriers_visible();
     }
@@ -308,10 +322,11 @@ extern "C" __global__ void __launch_bounds__(256, 1) gemm(
 
     // shuffled: uniform for the compiler
     const int warpgroup = __shfl_sync(0xffffffffu, int(threadIdx.x) / 128, 0);
-    Ring<num_stages> ring;
-    if (warpgroup == 1) {  // the producer: one thread starts the loads
+    Ring<ring_stages> ring;
+    if (warpgroup == 2) {  // the producer: one thread starts the loads
+        fewer_registers<24>();
         // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
-        if (threadIdx.x == 128) {
+        if (threadIdx.x == 256) {
             for (int ko = 0; ko < ko_end; ++ko) {
                 // every consumer warp has read what the stage held
                 barrier_wait(empty[ring.stage], ring.phase ^ 1);
@@ -328,9 +343,11 @@ extern "C" __global__ void __launch_bounds__(256, 1) gemm(
         }
         return;
     }
+    more_registers<240>();
     // [block_M, block_N] over the block; T.clear(C_local): the first product overwrites
-    float C_local[2][16][4];
+    float C_local[1][16][4];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int group_m = warpgroup * 64;
 
     // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
     for (int ko = 0; ko < ko_end; ++ko) {
@@ -339,18 +356,14 @@ extern "C" __global__ void __launch_bounds__(256, 1) gemm(
         // T.gemm(A_shared, B_shared, C_local)
         UNROLL
         for (int k = 0; k < block_K; k += 16)
-            for (int m = 0; m < 2; ++m)
-                mma_m64n128k16(C_local[m], k_major<64>(&A_shared[ring.stage][m * 64][k]),
-                               mn_major<128, block_K>(&B_shared[ring.stage][0][k][0]),
-                               ko != 0 || k > 0);
+            mma_m64n128k16(C_local[0], k_major<64>(&A_shared[ring.stage][group_m][k]),
+                           mn_major<128, block_K>(&B_shared[ring.stage][0][k][0]),
+                           ko != 0 || k > 0);
         mma_commit();
-        mma_wait<1>();  // this warp has read the tiles of round ko - 1
-        if (ko > 0 && lane == 0) {
-            barrier_arrive(empty[ring.previous()]);  // their stage may be refilled
-        }
+        mma_wait<0>();  // this warp has read the tiles
+        if (lane == 0) barrier_arrive(empty[ring.stage]);  // the stage may be refilled
         ring.advance();
     }
-    mma_wait<0>();  // the last product is complete
     consumers_sync();  // nobody still reads the old A_shared and B_shared
 
     // T.copy(C_local, C[by * block_M, bx * block_N])
@@ -358,50 +371,48 @@ extern "C" __global__ void __launch_bounds__(256, 1) gemm(
     auto& C_tile = *reinterpret_cast<half(*)[2][block_M][64]>(shared_bytes);
     static_assert(sizeof(C_tile) <= sizeof(A_shared) + sizeof(B_shared));
     UNROLL
-    for (int m = 0; m < 2; ++m) {
-        UNROLL
-        for (int n = 0; n < 16; n += 2) {
-            const int row = m * 64 + warp * 16 + lane % 16, col = n * 8 + lane / 16 * 8;
-            store_matrices(&C_tile[col / 64][row][C_col(row, col % 64)],
-                           packed_pair(C_local[m][n][0], C_local[m][n][1]),
-                           packed_pair(C_local[m][n][2], C_local[m][n][3]),
-                           packed_pair(C_local[m][n + 1][0], C_local[m][n + 1][1]),
-                           packed_pair(C_local[m][n + 1][2], C_local[m][n + 1][3]));
-        }
+    for (int n = 0; n < 16; n += 2) {
+        const int row = group_m + warp % 4 * 16 + lane % 16, col = n * 8 + lane / 16 * 8;
+        store_matrices(&C_tile[col / 64][row][C_col(row, col % 64)],
+                       packed_pair(C_local[0][n][0], C_local[0][n][1]),
+                       packed_pair(C_local[0][n][2], C_local[0][n][3]),
+                       packed_pair(C_local[0][n + 1][0], C_local[0][n + 1][1]),
+                       packed_pair(C_local[0][n + 1][2], C_local[0][n + 1][3]));
     }
     publish_to_async();  // TMA will see what this thread wrote
     warpgroup_sync(warpgroup);  // the warpgroup's rows are complete
     if (threadIdx.x % 128 == 0) {
         for (int slab = 0; slab < 2; ++slab)
-            tma_store(C_map, &C_tile[slab][0][0], bx * block_N + slab * 64, by * block_M);
+            tma_store(C_map, &C_tile[slab][group_m][0], bx * block_N + slab * 64,
+                      by * block_M + group_m);
         tma_store_commit();
         tma_store_wait_read<0>();  // the shared memory outlives its readers
     }
 }
 
 // Any other sizes and addresses: mma.sync, tiles loaded element by element.
-extern "C" __global__ void __launch_bounds__(128) gemm_any(const half* __restrict__ A,  // [M, K]
+extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restrict__ A,  // [M, K]
                                                            const half* __restrict__ B,  // [K, N]
                                                            half* __restrict__ C,  // [M, N]
                                                            int M, int N, int K) {
     const bool aligned = false;  // rows may start anywhere
     __shared__ __align__(128) half A_shared[num_stages][block_M][block_K];  // 24 KiB
     __shared__ __align__(128) half B_shared[num_stages][block_K][block_N];  // 24 KiB
-    float C_local[4][8][4] = {};  // [block_M, block_N] over the block; T.clear(C_local)
+    float C_local[2][8][4] = {};  // [block_M, block_N] over the block; T.clear(C_local)
 
     // T.use_swizzle(10): blocks that run together share tiles of both operands
     const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (10 * gridDim.x);
     const int panel_rows = min(10, int(gridDim.y - panel * 10)), within = tile % (10 * gridDim.x);
     const int bx = within / panel_rows, by = panel * 10 + within % panel_rows;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int warp_m = warp / 2 * 64, warp_n = warp % 2 * 64;  // 2 x 2 warps of 64 x 64
+    const int warp_m = warp / 2 * 32, warp_n = warp % 2 * 64;  // 4 x 2 warps of 32 x 64
 
     auto load_tiles = [&](int ko) {
         const int stage = ko % num_stages;
         // T.copy(A[by * block_M, ko * block_K], A_shared)
         UNROLL
-        for (int turn = 0; turn < 4; ++turn) {
-            const int i = turn * 32 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
+        for (int turn = 0; turn < 2; ++turn) {
+            const int i = turn * 64 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;
             const int valid = row < M ? K - col : 0;
             copy_async<8, aligned>(&A_shared[stage][i][A_col(i, j)], &A[size_t(row) * K + col],
@@ -409,8 +420,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm_any(const half* __restric
         }
         // T.copy(B[ko * block_K, bx * block_N], B_shared)
         UNROLL
-        for (int turn = 0; turn < 4; ++turn) {
-            const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
+        for (int turn = 0; turn < 2; ++turn) {
+            const int i = turn * 16 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int row = ko * block_K + i, col = bx * block_N + j;
             const int valid = row < K ? N - col : 0;
             copy_async<8, aligned>(&B_shared[stage][i][B_col(i, j)], &B[size_t(row) * N + col],
@@ -435,8 +446,8 @@ extern "C" __global__ void __launch_bounds__(128) gemm_any(const half* __restric
 
         // T.gemm(A_shared, B_shared, C_local)
         for (int k = 0; k < block_K; k += 16) {
-            unsigned a[4][4], b[4][4];
-            for (int m = 0; m < 4; ++m) {
+            unsigned a[2][4], b[4][4];
+            for (int m = 0; m < 2; ++m) {
                 const int row = warp_m + m * 16 + lane % 16, col = k + lane / 16 * 8;
                 load_matrices(a[m], &A_shared[stage][row][A_col(row, col)]);
             }
@@ -444,7 +455,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm_any(const half* __restric
                 const int row = k + lane % 16, col = warp_n + n * 16 + lane / 16 * 8;
                 load_matrices_transposed(b[n], &B_shared[stage][row][B_col(row, col)]);
             }
-            for (int m = 0; m < 4; ++m)
+            for (int m = 0; m < 2; ++m)
                 for (int n = 0; n < 8; ++n)
                     mma(C_local[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
         }
@@ -452,7 +463,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm_any(const half* __restric
 
     // T.copy(C_local, C[by * block_M, bx * block_N])
     UNROLL
-    for (int m = 0; m < 4; ++m)
+    for (int m = 0; m < 2; ++m)
         for (int n = 0; n < 8; ++n)
             for (int h = 0; h < 2; ++h) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = warp_n + n * 8 + lane % 4 * 2;

@@ -18,7 +18,7 @@ from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS
 from tile2c.transpile.targets.simt import SimtTarget
 
 _RESERVED = frozenset(
-    "ring full empty warpgroup group_m group_n aligned Shared shared_bytes Ring TensorMap".split()
+    "ring ring_stages full empty warpgroup group_m group_n aligned Shared shared_bytes Ring TensorMap".split()
 )
 
 
@@ -106,7 +106,10 @@ def _beside(whole: WithRoles, other: ordinary._Lowered) -> Plan:
     constants = {c.name for c in (*mine.constants, *theirs.constants)}
     return replace(
         mine,
-        constants=tuple(c for c in whole.ctx.function.constants if c.name in constants),
+        constants=(
+            *(c for c in whole.ctx.function.constants if c.name in constants),
+            *whole.own_constants(),
+        ),
         headers=tuple(dict.fromkeys((*mine.headers, *theirs.headers))),
         helpers=tuple(ordinary.ordered(list(helpers.values()))),
         entries=(entry, rest),

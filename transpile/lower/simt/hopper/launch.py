@@ -8,7 +8,7 @@ from math import lcm
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Expr, Var, const
+from tile2c.transpile.ir.expr import Const, Expr, Var, const
 from tile2c.transpile.ir.forms import Copy, For, Function, Launch, Parallel, Pipelined
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.facts import Facts
@@ -36,7 +36,7 @@ from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwr
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
 from tile2c.transpile.lower.simt.hopper.producer import produce
-from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad, plan_roles
+from tile2c.transpile.lower.simt.hopper.roles import RING_STAGES, Roles, TileLoad, plan_roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, passage_of
 from tile2c.transpile.lower.simt.hopper.team import for_team
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
@@ -359,7 +359,18 @@ class WithRoles(ordinary._Lowered):
         return (), (entry,), (self.launch_of(entry, None),)
 
     def plan(self) -> Plan:
-        return replace(super().plan(), notes=role_notes(self.roles, self._maps()))
+        plan = super().plan()
+        return replace(
+            plan,
+            constants=(*plan.constants, *self.own_constants()),
+            notes=role_notes(self.roles, self._maps()),
+        )
+
+    def own_constants(self) -> tuple[Const, ...]:
+        """The ring's depth, where it is not the author's number."""
+        extent = self.roles.extent
+        ours = isinstance(extent, Const) and extent.name == RING_STAGES
+        return (extent,) if isinstance(extent, Const) and ours else ()
 
     def _requirements(self) -> tuple[str, ...]:
         """Pitches, dimensions that are not empty, then addresses."""

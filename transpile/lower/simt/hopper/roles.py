@@ -17,6 +17,7 @@ from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_warpgroups
 from tile2c.transpile.lower.simt.pipeline import movable, touches, written
 
+RING_STAGES = "ring_stages"  # the depth's name where it is not the author's
 _BARRIER_BYTES = 16  # full and empty of one stage
 _ON_THEIR_WAY = 96 * 1024  # bytes
 
@@ -169,7 +170,7 @@ def _depth(ctx: Context, loop: Pipelined, loads: tuple[TileLoad, ...]) -> tuple[
     ctx.choices.append(Choice(name=f"stages of {loop.var.name}", value=str(depth), reason=reason))
     if depth == asked:
         return depth, loop.num_stages
-    return depth, Const(dtype=loop.num_stages.dtype, value=depth)
+    return depth, Const(dtype=loop.num_stages.dtype, value=depth, name=RING_STAGES)
 
 
 def _bytes(buffer: Buffer) -> int:
