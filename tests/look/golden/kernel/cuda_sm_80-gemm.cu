@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 1667c9c60bc8  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 4577527f2f3b  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -63,7 +63,7 @@ static __device__ void copies_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// Loads four 8x8 matrices: lane l passes the address of row l % 8 of matrix l / 8.
+// Loads four 8x8 matrices of 16-byte rows: lane l passes the address of row l % 8 of matrix l / 8.
 static __device__ void load_matrices(unsigned (&r)[4], const half* row) {
     const unsigned src = __cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -72,7 +72,8 @@ static __device__ void load_matrices(unsigned (&r)[4], const half* row) {
                  : "memory");
 }
 
-// Loads four 8x8 matrices, transposed: lane l passes the address of row l % 8 of matrix l / 8.
+// Loads four 8x8 matrices of 16-byte rows, transposed: lane l passes the address of row l % 8 of
+// matrix l / 8.
 static __device__ void load_matrices_transposed(unsigned (&r)[4], const half* row) {
     const unsigned src = __cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
