@@ -8,7 +8,7 @@ that `--list` does not load what only rendering uses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -47,6 +47,7 @@ class EmittedText:
 def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKernel, ...]:
     """Every kernel for every target, in the order of the source. Problems go to `diagnostics`."""
     from tile2c.transpile import lower, render, targets
+    from tile2c.transpile.render.author_names import with_author_names
 
     found: list[GeneratedKernel] = []
     for kernel, function in functions(request, diagnostics):
@@ -54,16 +55,16 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
             target = targets.find(name)
             plan = _attempt(diagnostics, lower.lower, function, target, diagnostics)
             if plan is not None:
-                found.append(
-                    render.render(
-                        plan,
-                        target,
-                        kernel,
-                        several=len(request.targets) > 1,
-                        line_info=request.line_info,
-                        again=again(kernel, name, request.spelled),
-                    )
+                text = render.render(
+                    plan,
+                    target,
+                    kernel,
+                    several=len(request.targets) > 1,
+                    line_info=request.line_info,
+                    again=again(kernel, name, request.spelled),
                 )
+                manifest = with_author_names(text.manifest, function)
+                found.append(replace(text, manifest=manifest))
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from tile2c.transpile.ir.expr import Buffer, Const, Var
 from tile2c.transpile.ir.forms import Function, Param
-from tile2c.transpile.lower.simt.names import C_KEYWORDS
+from tile2c.transpile.lower.simt.names import C_KEYWORDS, in_c_library
 
 T = TypeVar("T")
 
@@ -19,15 +19,28 @@ def rename_reserved(function: Function, reserved: frozenset[str]) -> Function:
     """
     names = _names(function, set())
     taken = set(names)
+    constants = {constant.name for constant in function.constants}
     table: dict[str, str] = {}
     for name in sorted(names):
         fixed = name
-        while fixed in C_KEYWORDS or fixed in reserved or (fixed != name and fixed in taken):
+        while (
+            fixed in C_KEYWORDS
+            or fixed in reserved
+            or (fixed in constants and in_c_library(fixed))  # they stand at file scope
+            or (fixed != name and fixed in taken)
+        ):
             fixed += "_"
         if fixed != name:
             table[name] = fixed
             taken.add(fixed)
     return _rewrite(function, table) if table else function
+
+
+def entry_name(name: str, taken: frozenset[str]) -> str:
+    """The exported symbol of kernel `name`: another one where C, its library or the file has that."""
+    while name in C_KEYWORDS or name in taken or in_c_library(name):
+        name += "_kernel"
+    return name
 
 
 def author_names(function: Function) -> frozenset[str]:

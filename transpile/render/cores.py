@@ -18,6 +18,7 @@ from tile2c.transpile.lower.cores.plan import (
     Tile,
     bodies,
 )
+from tile2c.transpile.lower.rename import entry_name
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
 from tile2c.transpile.render.cores_steps import WIDTH, CoresPrinter, StepPrinter
 from tile2c.transpile.render.engine import fill
@@ -43,7 +44,8 @@ def render(
 
     `several`: exported symbols end in the architecture; `line_info`: with `#line` directives.
     """
-    symbol = f"{plan.name}_{target.arch}" if several else plan.name
+    name = entry_name(plan.name, target.dialect.reserved)
+    symbol = f"{name}_{target.arch}" if several else name
     printer = CoresPrinter(target.dialect)
     marks = Marks()
     steps = StepPrinter(target.templates, printer, {t.name: t for t in plan.tiles}, marks)

@@ -7,18 +7,57 @@ order   rename → gemms and warps → pinned layouts → shared layouts → lea
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass, replace
+
 from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.ir.forms import Function
-from tile2c.transpile.lower.plan import Plan
+from tile2c.transpile.lower.plan import CCall, Plan
 from tile2c.transpile.targets.simt import SimtTarget
+
+_TYPES = frozenset(
+    "Pack Ring TensorMap Shared UNROLL infinity".split()
+)  # of helpers, called by none
 
 
 def lower(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> Plan | None:
     """The plan, or None when a diagnostic says why there is none."""
+    from tile2c.transpile.lower.rename import author_names, rename_reserved
     from tile2c.transpile.lower.simt.kernel import lower_function
 
     try:
-        return lower_function(function, target, diagnostics)
+        plan = lower_function(function, target, diagnostics)
+        # Which helper functions the text calls is known only now; an author's name must hide none.
+        hidden = author_names(function) & (_called(plan, set()) | _TYPES)
+        if hidden - target.dialect.reserved:
+            plan = lower_function(rename_reserved(function, hidden), target, diagnostics)
     except InputError as problem:
         diagnostics.add(problem.diagnostic)
         return None
+    return _with_usable_entries(plan, target)
+
+
+def _called(value: object, found: set[str]) -> set[str]:
+    """The functions that a plan calls, or a part of one."""
+    if isinstance(value, CCall):
+        found.add(value.function)
+    if isinstance(value, tuple):
+        for part in value:
+            _called(part, found)
+    elif is_dataclass(value):
+        for item in fields(value):
+            _called(getattr(value, item.name), found)
+    return found
+
+
+def _with_usable_entries(plan: Plan, target: SimtTarget) -> Plan:
+    """Exported symbols that C, the dialect or the file itself would understand otherwise get a word."""
+    from tile2c.transpile.lower.rename import entry_name
+
+    taken = _called(plan, set()) | {str(constant.name) for constant in plan.constants}
+    taken |= _TYPES | target.dialect.reserved
+    names = {entry.name: entry_name(entry.name, frozenset(taken)) for entry in plan.entries}
+    return replace(
+        plan,
+        entries=tuple(replace(entry, name=names[entry.name]) for entry in plan.entries),
+        launches=tuple(replace(launch, entry=names[launch.entry]) for launch in plan.launches),
+    )

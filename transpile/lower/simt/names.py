@@ -9,8 +9,34 @@ C_KEYWORDS = frozenset(
     "not_eq nullptr operator or or_eq private protected public register reinterpret_cast return short "
     "signed sizeof static static_assert static_cast struct switch template this thread_local throw true "
     "try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq "
-    "main NULL INFINITY NAN stdin stdout errno".split()
+    "char8_t char16_t char32_t concept requires co_await co_return co_yield consteval constinit "
+    "main NULL INFINITY NAN EOF stdin stdout stderr errno assert offsetof alloca linux unix "
+    "M_PI M_PI_2 M_PI_4 M_1_PI M_2_PI M_2_SQRTPI M_E M_LN2 M_LN10 M_LOG2E M_LOG10E M_SQRT2 M_SQRT1_2 "
+    "HUGE_VAL INT_MAX INT_MIN UINT_MAX LONG_MAX LONG_MIN CHAR_BIT RAND_MAX BUFSIZ".split()
 )
+
+# Functions that compilers of kernels declare at file scope without being asked: C's library, and
+# CUDA's mathematics beside it.
+_C_LIBRARY = frozenset(
+    "abort abs acos acosh asin asinh atan atan2 atanh atexit atof atoi atol bcmp bcopy bsearch bzero "
+    "calloc cbrt ceil clock copysign cos cosh cospi ctime cyl_bessel_i0 cyl_bessel_i1 difftime div drem "
+    "erand48 erf erfc erfcinv erfcx erfinv exit exp exp10 exp2 expm1 fabs fadd fdim fdiv fdivide ffma "
+    "ffs floor fma fmax fmaximum fmaxmag fmin fminimum fminmag fmod fmul free frexp fsqrt fsub gamma "
+    "getc getenv getline getopt getw hypot ilogb index initstate isinf isnan j0 j1 jn labs ldexp ldiv "
+    "lgamma llabs lldiv llmax llmin llrint llround localtime log log10 log1p log2 logb lower_bound lrint "
+    "lround malloc max memchr memcmp memcpy memmove memset min mktime modf mul24 mulhi nan nearbyint "
+    "nextafter nextdown nexttoward nextup norm norm3d norm4d normcdf normcdfinv perror pow printf putc "
+    "puts qsort rand random rcbrt realloc remainder remove remquo rename rewind rhypot rindex rint rnorm "
+    "rnorm3d rnorm4d round roundeven rsqrt saturate scalb scalbln scalbn scanf select setenv setstate "
+    "signal signbit significand sin sincos sincospi sinh sinpi sprintf sqrt srand strcat strchr strcmp "
+    "strcpy strlen swab system tan tanh tgamma time tolower toupper trap trunc tzset ullmax ullmin umax "
+    "umin umul24 ungetc y0 y1 yn".split()
+)
+
+
+def in_c_library(name: str) -> bool:
+    """Whether a compiler of kernels may know a function of this name; `sqrtf` goes with `sqrt`."""
+    return name in _C_LIBRARY or (name[-1:] in ("f", "l") and name[:-1] in _C_LIBRARY)
 
 
 class Namer:

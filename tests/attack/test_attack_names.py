@@ -1,0 +1,71 @@
+"""Names that mean something in C, in CUDA or in the generated text."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.lower.rename import entry_name
+from tile2c.transpile.pipeline import Request, generate
+from tile2c.transpile.stage import parse_defines
+
+PROGRAM = """
+import tilelang.language as T
+
+def make({constant}=3):
+    {size} = T.dynamic("{size}")
+
+    @T.prim_func
+    def {kernel}({a}: T.Tensor(({size},), "float32"), {b}: T.Tensor(({size},), "float32")):
+        with T.Kernel(T.ceildiv({size}, 128), threads=32) as bx:
+            for i in T.Parallel(128):
+                {b}[bx * 128 + i] = {a}[bx * 128 + i] * {constant}
+
+    return {kernel}
+"""
+
+
+def text_of(tmp_path: Path, **names: str) -> tuple[str, dict[str, object]]:
+    given = {"constant": "c", "size": "N", "kernel": "kern", "a": "A", "b": "B"} | names
+    path = tmp_path / "input.py"
+    path.write_text(PROGRAM.format(**given))
+    diagnostics = Diagnostics()
+    request = Request(inputs=(path,), targets=("cuda:sm_80",), defines=parse_defines(()))
+    (kernel,) = generate(request, diagnostics)
+    assert not diagnostics.failed
+    return kernel.text, json.loads(json.dumps(kernel.manifest))
+
+
+@pytest.mark.parametrize("name", ["half", "new", "short", "load_vector", "Pack", "M_PI", "concept"])
+def test_arguments_and_sizes_keep_their_names_in_the_manifest(tmp_path: Path, name: str) -> None:
+    text, manifest = text_of(tmp_path, a=name)
+    assert f"const float* __restrict__ {name}_," in text
+    args, sizes = manifest["args"], manifest["sizes"]
+    assert isinstance(args, list) and args[0]["name"] == name
+    assert name in json.dumps(manifest["launch"]) and f"{name}_" not in json.dumps(manifest)
+    text, manifest = text_of(tmp_path, size=name)
+    assert f"int {name}_" in text
+    sizes, launch = manifest["sizes"], manifest["launch"]
+    assert sizes == [name] and isinstance(launch, list)
+    assert launch[0]["grid"][0] == f"({name} + 127) / 128"
+
+
+@pytest.mark.parametrize("name", ["new", "max", "norm", "expf", "load_vector", "select"])
+def test_exported_symbols_are_no_words_of_c(tmp_path: Path, name: str) -> None:
+    text, manifest = text_of(tmp_path, kernel=name)
+    assert re.search(rf"__launch_bounds__\(32\) {name}_kernel\(", text)
+    assert manifest["name"] == name and manifest["entry"] == f"{name}_kernel"
+
+
+def test_constants_at_file_scope_hide_no_function_of_the_library(tmp_path: Path) -> None:
+    assert "constexpr int norm_ = 3;" in text_of(tmp_path, constant="norm")[0]
+    assert "constexpr int scale = 3;" in text_of(tmp_path, constant="scale")[0]
+    assert "const float* __restrict__ norm," in text_of(tmp_path, a="norm")[0]
+
+
+def test_plain_kernels_keep_their_name() -> None:
+    for name in ("gemm", "softmax", "half_gemm", "logf_", "add"):
+        assert entry_name(name, frozenset()) == name
