@@ -232,11 +232,11 @@ class _Prefetch:
     def _call(self, name: str, at: Expr) -> CCall:
         return CCall(dtype=INT32, function=name, args=(at,))
 
-    def _next(self, name: str, remark: str = "") -> CStmt:
-        """The call for the next round, if there is one."""
+    def _next_load(self) -> CStmt:
+        """The load for the next round, if there is one."""
         later = b.add(self.round, const(1))
-        call = Do(call=self._call(name, later))
-        return Branch(condition=b.less(later, self.stop), then=(call,), remark=remark)
+        call = Do(call=self._call(self.load, later))
+        return Branch(condition=b.less(later, self.stop), then=(call,))
 
     def _writes(self, version: int) -> tuple[Access, ...]:
         return tuple(
@@ -246,13 +246,15 @@ class _Prefetch:
 
     def _loop(self) -> LoopStep:
         stmt = self.stmt
-        ahead = Step(body=(self._next(self.load),), quote=stmt.quote)
+        ahead = Step(body=(self._next_load(),), quote=stmt.quote)
         moved = {id(copy) for copy in self.loads}
         work = self.lower_body([x for x in stmt.body if id(x) not in moved])
         body: list[Node] = []
         if self.depth > 1:
+            later = self._call(self.store, b.add(self.round, const(1)))
+            put = Do(call=later, remark="after the last round: nobody reads it")
             store = Step(
-                body=(Section(body=(self._next(self.store),)),),
+                body=(Section(body=(put,)),),
                 accesses=self._writes(1),
                 quote=stmt.quote,
             )
