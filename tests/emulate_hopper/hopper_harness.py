@@ -84,7 +84,8 @@ def launch(
     shared: int = 0,
     checks: frozenset[str] = BOTH,
     cluster: tuple[int, int, int] | None = None,
+    arch: str = "sm_90a",
 ) -> None:
-    """Runs a kernel file for sm_90a."""
-    module = load(path, family="cuda", arch="sm_90a", checks=checks)
+    """Runs a kernel file."""
+    module = load(path, family="cuda", arch=arch, checks=checks)
     module.launch(entry, grid, block, shared, arguments, cluster)

@@ -28,9 +28,11 @@ static __device__ __forceinline__ void barrier_wait(unsigned long long* bar, uns
     asm volatile("{\\n.reg .pred p;\\nwait_%=:\\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\\n@!p bra wait_%=;\\n}"
                  :: "r"(shared_addr(bar)), "r"(parity) : "memory");
 }
+#if __CUDA_ARCH__ >= 900
 static __device__ __forceinline__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+#endif
 """
 
 
@@ -48,14 +50,12 @@ def go(
     grid: int = 1,
     cluster: int = 1,
     checks: frozenset[str] = BOTH,
-    head: str = "",
-) -> str:
-    """Runs `body` as a kernel with arrays out, a, b, c of int; its text."""
+    arch: str = "sm_90a",
+) -> None:
+    """Runs `body` as a kernel with arrays out, a, b, c of int."""
     names = ["out", "a", "b", "c"][: 1 + len(more)]
     parameters = ", ".join(f"int* {name}" for name in names)
-    text = (
-        f'{PRELUDE}{head}extern "C" __global__ void {bounds} kernel({parameters}) {{\n{body}\n}}\n'
-    )
+    text = f'{PRELUDE}extern "C" __global__ void {bounds} kernel({parameters}) {{\n{body}\n}}\n'
     path = tmp_path / "kernel.cu"
     path.write_text(text)
     launch(
@@ -66,8 +66,8 @@ def go(
         grid=(grid, 1, 1),
         checks=checks,
         cluster=(cluster, 1, 1),
+        arch=arch,
     )
-    return text
 
 
 # Two threads hand an array to and fro: 32 fill it, the others read it, four times.
@@ -91,10 +91,11 @@ RELAY = """
 """
 
 
-@pytest.mark.parametrize("checks", [NONE, BOTH], ids=["plain", "checked"])
-def test_relay(tmp_path: Path, checks: frozenset[str]) -> None:
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("checks", [NONE, BOTH, frozenset({"races"}), frozenset({"memory"})])
+def test_relay(tmp_path: Path, checks: frozenset[str], arch: str) -> None:
     out = np.zeros(128, np.int32)
-    go(tmp_path, RELAY, out, checks=checks)
+    go(tmp_path, RELAY, out, checks=checks, arch=arch)
     wanted = 100 * np.arange(4)[:, None] + 31 - np.arange(32)
     np.testing.assert_array_equal(out, wanted.ravel())
 

@@ -139,10 +139,15 @@ extern "C" __global__ void store(const __grid_constant__ TensorMap map, const __
 """
 
 
+@pytest.mark.parametrize("checks", [frozenset({"memory"}), BOTH])
 @pytest.mark.parametrize("schedule", ["latest", "earliest"])
 @pytest.mark.parametrize("kind", ["float16", "float32", "bfloat16"])
 def test_store_and_sum(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, schedule: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    schedule: str,
+    checks: frozenset[str],
 ) -> None:
     monkeypatch.setenv("TILE2C_EMULATE_SCHEDULE", schedule)
     path = tmp_path / "store.cu"
@@ -168,6 +173,7 @@ def test_store_and_sum(
             scalar(y),
         ],
         block=(64, 1, 1),
+        checks=checks,
     )
     wanted = np.ones((20, 80), dtype)
     wanted[y:, x:] = box[:10, : width - 8]

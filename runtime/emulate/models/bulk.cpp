@@ -108,7 +108,7 @@ static void issue_store(Fiber* f, const Transfer& t, void* pc) {
         touch_global(writer, t, t.reduce < 0 ? Access::WRITE : Access::ATOMIC, pc);
     }
     ++f->time;
-    queue.stores.push_back({t, queue.open_group, reader.time, writer.time, false, {}, pc});
+    queue.stores.push_back({t, queue.open_group, reader.time, writer.time, false, false, {}, pc});
     if (units_of(*f->team).early) {
         finish_read(queue.stores.back());
         give(t, queue.stores.back().data);
@@ -124,6 +124,7 @@ static void wait_stores(Fiber* f, uint32_t pending, bool only_read) {
         Store& s = queue.stores[i];
         const bool over = s.group + pending < queue.open_group;
         if (over && !units.early) finish_read(s);
+        s.read_over |= over;
         if (over) learn_over(f, unit, s.read_time);
         if (over && !only_read) {
             if (!units.early) give(s.transfer, s.data);
@@ -144,8 +145,7 @@ static void at_exit(Fiber* f) {
     const auto found = units.stores.find(f->id);
     if (found != units.stores.end())
         for (Store& s : found->second.stores) {
-            if (checking() && !(s.is_read && !units.early) && f->known_at[team.threads +
-                    unit_of(*f->block, found->second.slot)] < s.read_time)
+            if (checking() && !s.read_over)
                 fail(EMU_RACE, format("%s ends while its bulk store issued at %s still reads shared memory; "
                                       "no cp.async.bulk.wait_group.read has ended", who(f).c_str(),
                                       place(s.pc).c_str()), f);

@@ -50,21 +50,17 @@ MBarrier& find_barrier(Fiber* f, int shared, uint64_t address, const char* name,
     unsigned char* at = resolve(f, shared, address, name, pc);
     Block* block = arena_of(*f->team, at);
     MBarrier* bar = barrier_at(units_of(*f->team), at);
-    const std::string where = name_shared(*block, at);
-    if (!bar)
-        fail(EMU_MISUSE, format("%s uses the mbarrier %s in %s at %s; no mbarrier.init made it",
-                                who(f).c_str(), where.c_str(), name, place(pc).c_str()), f,
-             where.substr(0, where.find(',')).c_str());
-    if (!block->live)
-        fail(EMU_MISUSE, format("%s uses the mbarrier %s of a block of its cluster in %s at %s; that "
-                                "block has ended", who(f).c_str(), where.c_str(), name,
-                                place(pc).c_str()), f);
     uint64_t token;
     std::memcpy(&token, at, 8);
-    if (token != token_of(at))
-        fail(EMU_MISUSE, format("%s uses the mbarrier %s in %s at %s; its bytes were written over since "
-                                "its init at %s", who(f).c_str(), where.c_str(), name,
-                                place(pc).c_str(), place(bar->made_pc).c_str()), f);
+    if (!bar || !block->live || token != token_of(at)) {
+        const std::string where = name_shared(*block, at);
+        const std::string why = !bar           ? "no mbarrier.init made it"
+                                : !block->live ? "its block of the cluster has ended"
+                                : "its bytes were written over since its init at " + place(bar->made_pc);
+        fail(EMU_MISUSE, format("%s uses the mbarrier %s in %s at %s; %s", who(f).c_str(), where.c_str(), name,
+                                place(pc).c_str(), why.c_str()), f,
+             where.substr(0, where.find(',')).c_str());
+    }
     if (launch.races) check(f, at, 8, Access::ATOMIC, pc);
     return *bar;
 }
@@ -89,7 +85,7 @@ static void complete_if_due(Units& units, MBarrier& bar, const Fiber* f, void* p
             all.add(arrival.known);
             all.add(arrival.id, arrival.time);
         }
-        all.add(units.team->threads + bar.unit, bar.over);
+        if (bar.over) all.add(units.team->threads + bar.unit, bar.over);
         bar.released = all.take();
     }
     bar.arrivals.clear();

@@ -75,7 +75,8 @@ struct Load {
 struct Store {
     Transfer transfer;
     uint32_t group = 0, read_time = 0, write_time = 0;
-    bool is_read = false;
+    bool is_read = false;    // its source was copied to `data`
+    bool read_over = false;  // and its thread has waited for that
     std::vector<unsigned char> data;
     void* pc = nullptr;
 };
