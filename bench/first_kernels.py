@@ -90,14 +90,30 @@ def tilelang_gemm(m: int, n: int, k: int, bm: int, bn: int, bk: int, stages: int
     root = Path(tilelang.__file__).parent
     folder = Path(tempfile.mkdtemp())
     (folder / "tl.cu").write_text(source)
-    includes = [f"-I{path}" for path in (root / "src", root / "3rdparty/cutlass/include") if path.exists()]
-    command = ["nvcc", "-gencode", "arch=compute_80,code=sm_90", "-O3", "-std=c++17", "-w", *includes]
-    subprocess.run([*command, "-cubin", "-o", str(folder / "tl.cubin"), str(folder / "tl.cu")], check=True)
+    includes = [
+        f"-I{path}" for path in (root / "src", root / "3rdparty/cutlass/include") if path.exists()
+    ]
+    command = [
+        "nvcc",
+        "-gencode",
+        "arch=compute_80,code=sm_90",
+        "-O3",
+        "-std=c++17",
+        "-w",
+        *includes,
+    ]
+    subprocess.run(
+        [*command, "-cubin", "-o", str(folder / "tl.cubin"), str(folder / "tl.cu")], check=True
+    )
     module = cupy.RawModule(path=str(folder / "tl.cubin"))
     import re
 
     entry = re.search(r'extern "C" __global__ void[^(]*\s(\w+)\(', source)
-    names = re.findall(r"__restrict__ (\w+)", source[source.index(entry[1]) :].split(")")[0]) if entry else []
+    names = (
+        re.findall(r"__restrict__ (\w+)", source[source.index(entry[1]) :].split(")")[0])
+        if entry
+        else []
+    )
     found = re.search(r"__launch_bounds__\([^)]*\)\s*(\w+)\(([^)]*)\)", source)
     if found:
         name, params = found[1], found[2]
@@ -175,7 +191,9 @@ def main() -> int:
     for title, found in (("burst", burst(contenders)), ("steady", steady(contenders))):
         for name, ms in found.items():
             ratio = found["cuBLAS"] / ms
-            print(f"GEMM fp16 4096^3 {title:6} {name:32} {ms:.4f} ms {flops / ms / 1e9:6.0f} TFLOP/s {ratio:.3f} of cuBLAS")
+            print(
+                f"GEMM fp16 4096^3 {title:6} {name:32} {ms:.4f} ms {flops / ms / 1e9:6.0f} TFLOP/s {ratio:.3f} of cuBLAS"
+            )
 
     x = torch.randn(16384, 8192, device="cuda", dtype=torch.float16)
     y, z = torch.empty_like(x), torch.empty_like(x)
@@ -187,7 +205,9 @@ def main() -> int:
     found = flush(memory)
     for name, ms in found.items():
         rate = 2 * x.numel() * 2 / ms / 1e6
-        print(f"16384x8192 fp16 {name:24} {ms:.4f} ms {rate:6.0f} GB/s {found['copy'] / ms:.3f} of copy")
+        print(
+            f"16384x8192 fp16 {name:24} {ms:.4f} ms {rate:6.0f} GB/s {found['copy'] / ms:.3f} of copy"
+        )
     print("failed checks:", check.failed)  # type: ignore[attr-defined]
     return 1 if check.failed else 0  # type: ignore[attr-defined]
 

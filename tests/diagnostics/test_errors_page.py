@@ -22,9 +22,10 @@ SECTIONS = {
 }
 HEAD = """# Codes of diagnostics
 
-Every diagnostic has a code, which stays the same from version to version and is never given a second meaning. The message
-says which facts disagree, with the names and values of the program; the line below it points at the expression, and
-`help` is something that can be typed. Warnings do not change the exit status.
+Every diagnostic has a code, which stays the same from version to version and is never given a
+second meaning. The message says which facts disagree, with the names and values of the program; the
+line below it points at the expression, and `help` is something that can be typed. Warnings do not
+change the exit status.
 """
 
 
@@ -41,7 +42,9 @@ def page() -> str:
 def test_errors_page(pytestconfig: pytest.Config) -> None:
     if pytestconfig.getoption("--update-golden"):
         PAGE.write_text(page())
-    assert PAGE.read_text() == page(), "write it anew with: pytest tests/diagnostics --update-golden"
+    assert PAGE.read_text() == page(), (
+        "write it anew with: pytest tests/diagnostics --update-golden"
+    )
 
 
 def test_every_code_is_registered_and_used() -> None:
@@ -56,3 +59,9 @@ def test_every_code_is_registered_and_used() -> None:
 
 def test_codes_are_in_order() -> None:
     assert list(CODES) == sorted(CODES)
+
+
+def test_no_code_is_registered_twice() -> None:
+    text = (ROOT / "transpile" / "diagnostics" / "codes.py").read_text()
+    codes = re.findall(r'^    "(T2C\d{3})":', text, re.MULTILINE)
+    assert len(codes) == len(set(codes))

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from tile2c.runtime.errors import KernelError, RaceError
 
-F32, F16, BF16, F64, I8, I32 = np.float32, np.float16, ml_dtypes.bfloat16, np.float64, np.int8, np.int32
+F32, F16, BF16, F64, I8, I32 = (
+    np.float32,
+    np.float16,
+    ml_dtypes.bfloat16,
+    np.float64,
+    np.int8,
+    np.int32,
+)
 E4M3, E4M3Z = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz
 HEAD = "#include <hip/hip_runtime.h>\n#include <hip/hip_fp16.h>\n#include <hip/hip_bf16.h>\n"
 # builtin, m, k, input, output, operand's C type with its vector length, accumulator's type, arch
@@ -42,7 +49,11 @@ def draw(shape: tuple[int, int], kind: Any) -> np.ndarray:
 
 
 def matrix_text(call: str, kind: str, n_in: int, acc: str, n_out: int) -> str:
-    operand = f"typedef {kind} operand __attribute__((ext_vector_type({n_in})));" if n_in > 1 else f"typedef {kind} operand;"
+    operand = (
+        f"typedef {kind} operand __attribute__((ext_vector_type({n_in})));"
+        if n_in > 1
+        else f"typedef {kind} operand;"
+    )
     return f"""{HEAD}{operand}
 using result = {acc} __attribute__((ext_vector_type({n_out})));
 extern "C" __global__ void k(const operand* A, const operand* B, result* D) {{
@@ -56,7 +67,9 @@ extern "C" __global__ void k(const operand* A, const operand* B, result* D) {{
 
 @pytest.mark.parametrize(("name", "m", "k", "kind", "out", "c_kind", "acc", "arch"), MFMA,
                          ids=[f"{c[0]}-{c[7]}" for c in MFMA])  # fmt: skip
-def test_mfma(run: Any, name: str, m: int, k: int, kind: Any, out: Any, c_kind: str, acc: str, arch: str) -> None:
+def test_mfma(
+    run: Any, name: str, m: int, k: int, kind: Any, out: Any, c_kind: str, acc: str, arch: str
+) -> None:
     a, b = draw((m, k), kind), draw((k, m), kind)
     per = m * k // 64
     lanes = np.arange(64)[:, None]
@@ -86,7 +99,9 @@ WMMA = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "out", "c_kind", "acc", "arch"), WMMA, ids=[c[0] for c in WMMA])
+@pytest.mark.parametrize(
+    ("name", "kind", "out", "c_kind", "acc", "arch"), WMMA, ids=[c[0] for c in WMMA]
+)
 def test_wmma(run: Any, name: str, kind: Any, out: Any, c_kind: str, acc: str, arch: str) -> None:
     a, b = draw((16, 16), kind), draw((16, 16), kind)
     lanes = np.arange(32)[:, None]
@@ -149,7 +164,14 @@ def test_wave_barrier_orders_with_a_fence(run: Any) -> None:
     np.testing.assert_array_equal(z, X[np.arange(64) ^ 1])
     for order in ("__builtin_amdgcn_wave_barrier();", ""):
         with pytest.raises(RaceError):
-            run(body(STEP.format(order=order)), "k", args, block=(64, 1, 1), family="hip", arch="gfx942")
+            run(
+                body(STEP.format(order=order)),
+                "k",
+                args,
+                block=(64, 1, 1),
+                family="hip",
+                arch="gfx942",
+            )
 
 
 def test_native_types(run: Any) -> None:

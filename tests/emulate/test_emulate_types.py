@@ -44,7 +44,9 @@ HEADS = {
 }
 
 
-def convert(run: Any, family: str, source: str, target: str, expression: str, x: np.ndarray, to: Any) -> np.ndarray:
+def convert(
+    run: Any, family: str, source: str, target: str, expression: str, x: np.ndarray, to: Any
+) -> np.ndarray:
     z = np.zeros(x.size, to)
     arch = dict(FAMILIES)[family]
     run(elementwise(HEADS[family], source, target, expression), "k", {"x": x, "z": z, "n": np.int32(x.size)},
@@ -55,8 +57,14 @@ def convert(run: Any, family: str, source: str, target: str, expression: str, x:
 @pytest.mark.parametrize("family", ["cuda", "hip"])
 def test_half_conversions(run: Any, family: str) -> None:
     with np.errstate(all="ignore"):
-        same(convert(run, family, "float", "__half", "__float2half(x[i])", WIDE, F16), WIDE.astype(F16))
-    same(convert(run, family, "__half", "float", "__half2float(x[i])", HALVES, F32), HALVES.astype(F32))
+        same(
+            convert(run, family, "float", "__half", "__float2half(x[i])", WIDE, F16),
+            WIDE.astype(F16),
+        )
+    same(
+        convert(run, family, "__half", "float", "__half2float(x[i])", HALVES, F32),
+        HALVES.astype(F32),
+    )
 
 
 @pytest.mark.parametrize("family", ["cuda", "hip"])
@@ -64,7 +72,10 @@ def test_bfloat_conversions(run: Any, family: str) -> None:
     got = convert(run, family, "float", "__nv_bfloat16", "__float2bfloat16(x[i])", WIDE, BF16)
     same(got, WIDE.astype(BF16))
     every = HALVES.view(BF16)
-    same(convert(run, family, "__nv_bfloat16", "float", "__bfloat162float(x[i])", every, F32), every.astype(F32))
+    same(
+        convert(run, family, "__nv_bfloat16", "float", "__bfloat162float(x[i])", every, F32),
+        every.astype(F32),
+    )
 
 
 FLOAT8 = [
@@ -152,6 +163,16 @@ def test_math(run: Any, family: str) -> None:
     text = f'extern "C" __global__ void k(const float* x, float* z) {{\n    const int i = threadIdx.x;\n{lines}\n}}\n'
     if family == "hip":
         text = "#include <hip/hip_runtime.h>\n" + text
-    run(text, "k", {"x": x, "z": z}, block=(256, 1, 1), reads=("x",), family=family, arch=dict(FAMILIES)[family])
+    run(
+        text,
+        "k",
+        {"x": x, "z": z},
+        block=(256, 1, 1),
+        reads=("x",),
+        family=family,
+        arch=dict(FAMILIES)[family],
+    )
     for row, (call, function) in enumerate(MATH.items()):
-        np.testing.assert_allclose(z[row], function(x.astype(np.float64)), rtol=1e-5, atol=1e-6, err_msg=call)
+        np.testing.assert_allclose(
+            z[row], function(x.astype(np.float64)), rtol=1e-5, atol=1e-6, err_msg=call
+        )

@@ -16,7 +16,9 @@ SOURCE = re.compile(r"(?<=```python\n)with T.Kernel.*?(?=\n```)", re.DOTALL)
 
 def test_generated_body(text_of: Callable[[Case], str], pytestconfig: pytest.Config) -> None:
     text = text_of(Case("cuda:sm_80", "gemm_bias_relu"))
-    body = text[text.index("template <bool aligned>\nstatic __device__ void gemm_bias_relu_block") :]
+    body = text[
+        text.index("template <bool aligned>\nstatic __device__ void gemm_bias_relu_block") :
+    ]
     body = body[: body.index("\n}\n") + 2]
     readme = README.read_text()
     shown = BLOCK.search(readme)

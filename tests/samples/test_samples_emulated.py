@@ -24,12 +24,21 @@ CASES: dict[str, tuple[dict[str, object], tuple[tuple[tuple[tuple[int, ...], Any
     "add": ({}, tuple((((n,), F32), ((n,), F32)) for n in (1, 255, 1024, 2051))),
     "row_sum": ({}, tuple((((m, n), F32),) for m, n in ((1, 1), (9, 513), (17, 100), (8, 1024)))),
     "softmax": ({"N": 1000}, tuple((((m, 1000), F16),) for m in (1, 5))),
-    "softmax_odd": ({"N": 333, "block_M": 2, "threads": 96}, tuple((((m, 333), F16),) for m in (1, 5))),
+    "softmax_odd": (
+        {"N": 333, "block_M": 2, "threads": 96},
+        tuple((((m, 333), F16),) for m in (1, 5)),
+    ),
     "gemm": (
         {},
         tuple(
             (((m, k), F16), ((k, n), F16))
-            for m, n, k in ((1, 1, 1), (129, 136, 40), (128, 128, 64), (77, 131, 33), (264, 200, 72))
+            for m, n, k in (
+                (1, 1, 1),
+                (129, 136, 40),
+                (128, 128, 64),
+                (77, 131, 33),
+                (264, 200, 72),
+            )
         ),
     ),
     "gemm_bias_relu": (

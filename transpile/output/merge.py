@@ -42,7 +42,10 @@ def _merge_file(edited: str, base: str, generated: str, name: str) -> tuple[str,
     git = shutil.which("git")
     if git is None:
         raise failure(
-            "T2C614", "merging needs git, and there is none", None, help="install git, or use --force"
+            "T2C614",
+            "merging needs git, and there is none",
+            None,
+            help="install git, or use --force",
         )
     with tempfile.TemporaryDirectory(prefix="tile2c-") as folder:
         paths = []
@@ -55,7 +58,9 @@ def _merge_file(edited: str, base: str, generated: str, name: str) -> tuple[str,
         command = [git, *settings, "merge-file", "-p", *labels, *map(str, paths)]
         done = subprocess.run(command, capture_output=True, cwd=folder, check=False)
     if done.returncode < 0 or done.returncode > 127:
-        raise failure("T2C614", f"git could not merge: {done.stderr.decode(errors='replace')}", None)
+        raise failure(
+            "T2C614", f"git could not merge: {done.stderr.decode(errors='replace')}", None
+        )
     return done.stdout.decode("utf-8", "surrogateescape"), done.returncode
 
 

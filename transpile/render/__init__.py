@@ -34,11 +34,10 @@ def render(
     if target.planner == "cores":
         from tile2c.transpile.lower.cores.plan import CoresPlan
         from tile2c.transpile.render import cores
+        from tile2c.transpile.targets.cores import CoresTarget
 
-        assert isinstance(plan, CoresPlan)
-        return cores.render(
-            plan, target, kernel, several=several, line_info=line_info, again=again
-        )
+        assert isinstance(plan, CoresPlan) and isinstance(target, CoresTarget)
+        return cores.render(plan, target, kernel, several=several, line_info=line_info, again=again)
     from tile2c.transpile.lower.plan import Plan
     from tile2c.transpile.render import simt
 

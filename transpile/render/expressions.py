@@ -23,7 +23,9 @@ from tile2c.transpile.lower.plan import Address, CCall, Element, Wide
 from tile2c.transpile.targets.target import Dialect
 
 # C's precedence, tighter binds higher.
-_PRIMARY, _UNARY, _MUL, _ADD, _SHIFT, _REL, _EQ, _AND, _XOR, _OR, _LAND, _LOR, _COND = range(13, 0, -1)
+_PRIMARY, _UNARY, _MUL, _ADD, _SHIFT, _REL, _EQ, _AND, _XOR, _OR, _LAND, _LOR, _COND = range(
+    13, 0, -1
+)
 
 _BINARY = {
     "*": ("*", _MUL),
@@ -177,5 +179,3 @@ def float_literal(value: float) -> str:
         return f"{int(value)}.f" if not (value == 0 and math.copysign(1, value) < 0) else "-0.f"
     text = repr(value)
     return f"{text}f"
-
-

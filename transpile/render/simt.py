@@ -32,7 +32,13 @@ if TYPE_CHECKING:
 
 
 def render(
-    plan: Plan, target: Target, kernel: NormalKernel, *, several: bool, line_info: bool, again: str = ""
+    plan: Plan,
+    target: Target,
+    kernel: NormalKernel,
+    *,
+    several: bool,
+    line_info: bool,
+    again: str = "",
 ) -> GeneratedKernel:
     """Fills the templates with the plan; the digest line stays open (see output/header.py)."""
     if several:

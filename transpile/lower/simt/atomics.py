@@ -80,7 +80,7 @@ def _swap_helper(ctx: Context, stmt: Atomic, dtype: DType) -> str:
     word = _WORDS.get(dtype.bits)
     if word is None:
         raise failure(
-            "T2C517",
+            "T2C507",
             f"{ctx.target.name} has no atomic {stmt.op} on {dtype}",
             stmt.span,
             help="use int32 or float32",
