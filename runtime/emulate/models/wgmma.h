@@ -33,6 +33,13 @@ struct Accumulators {
     size_t bytes() const { return size_t(n) / 2 * (type == TYPE_F16 ? 2 : 4); }
 };
 
+// A lane's registers into the tile, out of it, and filled with NaN while the tile is in flight.
+void read_registers(Accumulators& acc, uint32_t lane);
+void write_registers(Accumulators& acc, uint32_t lane);
+void poison(Accumulators& acc, uint32_t lane);
+// Whether the byte at `at` belongs to one of the lane's registers.
+bool covers(const Accumulators& acc, uint32_t lane, uintptr_t at);
+
 // An operand in shared memory.
 struct Operand {
     const Block* block;
