@@ -275,10 +275,10 @@ def _target(arch: str, static_shared: int, max_shared: int, summary: str) -> Sim
 
 
 _KB = 1024
-TARGETS: tuple[SimtTarget, ...] = (
+TARGETS: tuple[SimtTarget, ...] = (  # the first is what plain `cuda` means
+    _target("sm_80", 48 * _KB, 163 * _KB, "Ampere and everything newer: mma.sync, cp.async"),
     _target("sm_70", 48 * _KB, 96 * _KB, "Volta: mma.sync of quad pairs; needs CUDA 12"),
     _target("sm_75", 48 * _KB, 64 * _KB, "Turing: mma.sync, no asynchronous copies"),
-    _target("sm_80", 48 * _KB, 163 * _KB, "Ampere and everything newer: mma.sync, cp.async"),
     _target("sm_86", 48 * _KB, 99 * _KB, "Ampere, consumer parts"),
     _target("sm_89", 48 * _KB, 99 * _KB, "Ada"),
     _target("sm_90", 48 * _KB, 227 * _KB, "Hopper without its own instructions"),
