@@ -23,7 +23,7 @@ from tile2c.transpile.ir.forms import (
 )
 from tile2c.transpile.lower import build as b
 
-_NAMES = ("i", "j", "k", "l", "m", "n")
+_NAMES = ("i", "j", "k", "l", "m", "n", "ii", "jj", "kk", "ll", "mm", "nn")
 
 
 def copies_as_loops(body: Sequence[Stmt], taken: frozenset[str]) -> tuple[Stmt, ...]:
@@ -62,9 +62,15 @@ def stages(copy: Copy) -> bool:
     )
 
 
+def loop_names(taken: frozenset[str]) -> list[str]:
+    """Words for loop variables that nothing else is called."""
+    free = [name for name in _NAMES if name not in taken]
+    return [*free, *(f"{name}_at" for name in _NAMES if f"{name}_at" not in taken)]
+
+
 def copy_loop(copy: Copy, taken: frozenset[str]) -> Parallel:
     """dst[...] = src[...] for every element; the sides are matched over extents other than 1."""
-    names = [name for name in _NAMES if name not in taken]
+    names = loop_names(taken)
     side = copy.dst if copy.dst.buffer.scope != "global" else copy.src
     extents = [side.ranges[k].extent for k in _moving(side)] or [const(1)]
     loop_vars = [Var(dtype=INT32, name=names[k], kind="loop") for k in range(len(extents))]
@@ -94,7 +100,7 @@ def atomic_loop(tile: AtomicTile, taken: frozenset[str]) -> Parallel:
 
 def fill_loop(fill: Fill, taken: frozenset[str]) -> Parallel:
     """dst[...] = value for every element."""
-    names = [name for name in _NAMES if name not in taken]
+    names = loop_names(taken)
     extents = [fill.dst.ranges[k].extent for k in _moving(fill.dst)] or [const(1)]
     loop_vars = [Var(dtype=INT32, name=names[k], kind="loop") for k in range(len(extents))]
     store = Store(

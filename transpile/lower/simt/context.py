@@ -80,6 +80,7 @@ class Context:
     terms: dict[tuple[int, int, int], str] = field(
         default_factory=dict
     )  # named parts of coordinates
+    handed: dict[str, Buffer] = field(default_factory=dict)  # fragment -> the tile it goes through
     author_names: frozenset[str] = frozenset()
     values: dict[str, Expr] = field(default_factory=dict)  # IR variable -> plan expression
 

@@ -6,10 +6,11 @@ each fragment in it is a projection; dimensions a fragment lacks are replicas.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from tile2c.transpile.diagnostics import InputError
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Buffer, Expr, Var, const
 from tile2c.transpile.ir.forms import For, Gemm, If, Parallel, Pipelined, Reduce, Stmt, While
@@ -37,7 +38,7 @@ class Frames:
         return self.loops.get(id(loop))
 
 
-class _Classes:
+class _Groups:
     """Union-find over slots."""
 
     def __init__(self) -> None:
@@ -49,8 +50,56 @@ class _Classes:
             slot = self.parent[slot]
         return slot
 
-    def tie(self, a: Slot, c: Slot) -> None:
+    def tie(self, a: Slot, c: Slot) -> bool:
         self.parent[self.find(a)] = self.find(c)
+        return True
+
+
+class _Classes(_Groups):
+    """Slots that are distributed alike. No two dimensions of one tile or loop can be; nor can slots
+    that matrix instructions have given to different threads."""
+
+    def __init__(self, pinned: Mapping[str, Layout] | None = None) -> None:
+        super().__init__()
+        self.members: dict[Slot, set[str]] = {}
+        self.held: dict[Slot, list[tuple[str, int, int]]] = {}
+        for name, layout in (pinned or {}).items():
+            for dim, digits in enumerate(layout.dims):
+                self.held[(name, dim)] = [digit.owner() for digit in digits]
+
+    def tie(self, a: Slot, c: Slot) -> bool:
+        """Joins two classes; False, and nothing done, where that cannot be."""
+        first, second = self.find(a), self.find(c)
+        if first == second:
+            return True
+        names = self.members.get(first, {first[0]}), self.members.get(second, {second[0]})
+        if names[0] & names[1]:
+            return False
+        owners = self.held.get(first), self.held.get(second)
+        if owners[0] is not None and owners[1] is not None and owners[0] != owners[1]:
+            return False
+        self.parent[first] = second
+        self.members[second] = names[0] | names[1]
+        if owners[0] is not None:
+            self.held[second] = owners[0]
+        return True
+
+
+class Apart(InputError):
+    """A statement asks for elements of a fragment that its threads do not hold.
+
+    `index` is None where the whole fragment is meant.
+    """
+
+    def __init__(self, stmt: Stmt, buffer: Buffer, index: tuple[Expr, ...] | None = None) -> None:
+        problem = failure(
+            "T2C503",
+            f"{buffer.name} is held by other threads than the ones that use its elements here",
+            stmt.span,
+            help="pass the values through a shared tile",
+        )
+        super().__init__(problem.diagnostic)
+        self.stmt, self.buffer, self.index = stmt, buffer, index
 
 
 def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
@@ -69,7 +118,7 @@ def assign_layouts(ctx: Context, body: Sequence[Stmt], pinned: dict[str, Layout]
 
     reads   tile IR with copies as loops      writes  ctx.layouts, and the loops' layouts
     """
-    classes, loops, reduced = tie(body)
+    classes, loops, reduced = tie(body, pinned)
     fragments = {x.name: x for x in ctx.launch.buffers if x.scope == "fragment"}
     frames = Frames()
     for members in _components(classes, fragments, loops):
@@ -77,9 +126,11 @@ def assign_layouts(ctx: Context, body: Sequence[Stmt], pinned: dict[str, Layout]
     return frames
 
 
-def tie(body: Sequence[Stmt]) -> tuple[_Classes, list[tuple[str, Parallel]], set[Slot]]:
+def tie(
+    body: Sequence[Stmt], pinned: Mapping[str, Layout] | None = None
+) -> tuple[_Classes, list[tuple[str, Parallel]], set[Slot]]:
     """Dimensions that have to be distributed alike; the loops by name; dimensions that are reduced."""
-    classes = _Classes()
+    classes = _Classes(pinned)
     loops: list[tuple[str, Parallel]] = []
     reduced: set[Slot] = set()
     for number, stmt in enumerate(walk(body)):
@@ -96,13 +147,25 @@ def _accessed(loop: Parallel) -> list[tuple[Buffer, tuple[Expr, ...]]]:
 
 
 def _tie_loop(classes: _Classes, name: str, loop: Parallel) -> None:
+    """What the loop writes decides who runs it, accumulators before all; else what it reads."""
     positions = {var.name: place for place, var in enumerate(loop.loop_vars)}
-    for buffer, index in _accessed(loop):
-        if buffer.scope != "fragment":
-            continue
+    fixed = all(b.known(extent) is not None for extent in loop.extents)
+    uses = [use for use in (*all_stores(loop.body), *_read(loop)) if use[0].scope == "fragment"]
+    uses.sort(key=lambda use: (use[0].name, 0) not in classes.held)
+    for buffer, index in uses:
         for dim, part in enumerate(index):
-            if isinstance(part, Var) and part.name in positions:
-                classes.tie((buffer.name, dim), (name, positions[part.name]))
+            if b.known(buffer.shape[dim]) == 1 and b.literal(part, 0):
+                continue
+            plain = isinstance(part, Var) and part.name in positions and fixed
+            if not plain or not classes.tie(
+                (buffer.name, dim),
+                (name, positions[part.name]),  # type: ignore[attr-defined]
+            ):
+                raise Apart(loop, buffer, index)
+
+
+def _read(loop: Parallel) -> list[tuple[Buffer, tuple[Expr, ...]]]:
+    return [(load.buffer, load.index) for load in all_loads(loop.body)]
 
 
 def _tie_reduction(classes: _Classes, stmt: Reduce, reduced: set[Slot]) -> None:
@@ -117,7 +180,8 @@ def _tie_reduction(classes: _Classes, stmt: Reduce, reduced: set[Slot]) -> None:
         own = [k for position, k in enumerate(own) if position != stmt.dim]
     if src.scope == "fragment" and dst.scope == "fragment":
         for one, other in zip(rest, own, strict=False):
-            classes.tie((src.name, one), (dst.name, other))
+            if not classes.tie((src.name, one), (dst.name, other)):
+                raise Apart(stmt, dst)
 
 
 @dataclass(slots=True)
@@ -130,7 +194,7 @@ def _components(
     classes: _Classes, fragments: dict[str, Buffer], loops: list[tuple[str, Parallel]]
 ) -> list[_Members]:
     """Fragments and loops that share a class, directly or through others, in order of definition."""
-    groups = _Classes()
+    groups = _Groups()
     for name, buffer in fragments.items():
         for dim in range(len(buffer.shape)):
             groups.tie((name, -1), classes.find((name, dim)))
@@ -179,21 +243,15 @@ class _Distribution:
 
     def fill(self, reduced: set[Slot]) -> None:
         """The other fragments, the largest first; what no fragment has, loops spread themselves."""
-        order = sorted(
-            self.members.fragments,
-            key=lambda x: (-len(x.shape), -prod(b.known(extent) or 1 for extent in x.shape)),
-        )
-        for buffer in order:
-            shape = tuple(b.known(extent) or 1 for extent in buffer.shape)
-            self._assign([self.root(buffer.name, dim) for dim in range(len(shape))], shape, reduced)
-        for name, loop in self.members.loops:
-            extents = [b.known(extent) for extent in loop.extents]
-            if any(extent is None for extent in extents):
-                raise failure(
-                    "T2C504", "a loop over fragments needs extents known at build time", loop.span
-                )
-            roots = [self.root(name, dim) for dim in range(len(extents))]
-            self._assign(roots, tuple(extent or 1 for extent in extents), reduced)
+        tiles = [(buffer.name, _extents(buffer.shape)) for buffer in self.members.fragments]
+        loops = [(name, _extents(loop.extents)) for name, loop in self.members.loops]
+        ranks = sorted({_rank(shape) for _, shape in (*tiles, *loops)}, reverse=True)
+        for rank in ranks:
+            same = [x for x in tiles if _rank(x[1]) == rank]
+            same.sort(key=lambda x: (-len(x[1]), -prod(x[1])))
+            for name, shape in (*same, *(x for x in loops if _rank(x[1]) == rank)):
+                roots = [self.root(name, dim) for dim in range(len(shape))]
+                self._assign(roots, shape, reduced)
 
     def _assign(self, roots: list[Slot], shape: tuple[int, ...], reduced: set[Slot]) -> None:
         open_dims = [dim for dim, root in enumerate(roots) if root not in self.digits]
@@ -237,18 +295,47 @@ class _Distribution:
     def layout(self, name: str, shape: tuple[int, ...], place: Buffer | Parallel) -> Layout:
         """The layout of a fragment or loop from the digits of its dimensions."""
         roots = [self.root(name, dim) for dim in range(len(shape))]
-        if len(set(roots)) < len(roots):
-            raise failure(
-                "T2C503",
-                "two dimensions of one tile would be held by the same threads: a fragment is indexed "
-                "in two ways by the loops that use it",
-                place.span,
-                help="pass the values of one of them through a shared tile",
-            )
         for held, layout in self.pinned.items():  # loops over accumulators follow their storage
             if roots == [self.root(held, dim) for dim in range(len(layout.dims))]:
                 return replace(layout, shape=shape)
-        return assemble([self.digits[root] for root in roots], shape, self.ctx.threads)
+        found = assemble([self.digits[root] for root in roots], shape, self.ctx.threads)
+        if _overlap(found):
+            raise self._apart(place, roots)
+        return found
+
+    def _apart(self, place: Buffer | Parallel, roots: list[Slot]) -> Apart:
+        """Which use of a fragment to serve through shared memory, so that the rest fits."""
+        for _, loop in self.members.loops:
+            if isinstance(place, Parallel) and loop is not place:
+                continue
+            for buffer, index in reversed(_accessed(loop)):
+                if buffer.scope != "fragment" or (isinstance(place, Buffer) and buffer != place):
+                    continue
+                own = {self.root(buffer.name, dim) for dim in range(len(buffer.shape))}
+                if own & set(roots):
+                    return Apart(loop, buffer, index)
+        stmt = next(loop for _, loop in self.members.loops)
+        buffer = place if isinstance(place, Buffer) else self.members.fragments[0]
+        return Apart(stmt, buffer)
+
+
+def _extents(shape: tuple[Expr, ...]) -> tuple[int, ...]:
+    return tuple(b.known(extent) or 1 for extent in shape)
+
+
+def _rank(shape: tuple[int, ...]) -> int:
+    """Dimensions with more than one element."""
+    return sum(extent > 1 for extent in shape)
+
+
+def _overlap(layout: Layout) -> bool:
+    """Whether two dimensions are spread over the same part of the thread index."""
+    reach = 1
+    for _, digit in layout.thread_digits():
+        if digit.weight < reach:
+            return True
+        reach = digit.weight * digit.extent
+    return False
 
 
 def _distribute(

@@ -48,8 +48,16 @@ class ParallelLoop:
 
 
 def only_fragments(loop: ParallelLoop) -> bool:
-    """Whether the loop writes nothing but fragments."""
-    return all(isinstance(stmt, Store) and stmt.buffer.scope == "fragment" for stmt in loop.body)
+    """Whether the loop writes nothing but fragments, up to their ends, and reads nothing without guards:
+    then padding is harmless."""
+    extents = {var.name: b.known(e) for var, e in zip(loop.loop_vars, loop.extents, strict=True)}
+    for stmt in loop.body:
+        if not isinstance(stmt, Store) or stmt.buffer.scope != "fragment":
+            return False
+        for part, extent in zip(stmt.index, stmt.buffer.shape, strict=True):
+            if isinstance(part, Var) and extents.get(part.name) != b.known(extent):
+                return False
+    return all(load.buffer.scope in ("fragment", "global") for load in all_loads(loop.body))
 
 
 def iterate(ctx: Context, loop: ParallelLoop, names: list[str]) -> Iteration:

@@ -43,14 +43,19 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.lower.rename import author_names, rename_reserved
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.frames import assign_layouts, walk
+from tile2c.transpile.lower.simt.fit_reductions import fit_reductions
+from tile2c.transpile.lower.simt.frames import Apart, Frames, assign_layouts, walk
+from tile2c.transpile.lower.simt.hand_over import hand_over
 from tile2c.transpile.lower.simt.names import Namer
-from tile2c.transpile.lower.simt.operands import settle_gemms
+from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
 from tile2c.transpile.lower.simt.shared import choose_layouts, declare, swizzle_helpers
 from tile2c.transpile.lower.simt.steps import BranchStep, LoopStep, Node
+from tile2c.transpile.lower.simt.sum_over_iterations import sum_over_iterations
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
 from tile2c.transpile.lower.simt.values import Place, convert
 from tile2c.transpile.targets.simt import SimtTarget
+
+_MOST_HANDOVERS = 200
 
 
 def lower_function(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> Plan:
@@ -149,16 +154,11 @@ class _Lowered:
 
     def _lower(self) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
         ctx = self.ctx
-        settled = settle_gemms(ctx, tuple(self.body))
+        settled = self._settled()
         self.body = settled.body
         choose_layouts(ctx, settled.gemms, settled.plans)
         self.zeroed, statements = drop_leading_fills(ctx, self.body)
-        facts = ctx.facts
-        for stmt in walk(self.body):
-            if isinstance(stmt, For | Pipelined):
-                ctx.facts = ctx.facts.with_range(stmt.var, stmt.start, stmt.stop)
-        frames = assign_layouts(ctx, self.body, settled.pinned)
-        ctx.facts = facts
+        frames = self._frames(settled)
         nodes = BlockLowering(ctx, frames, settled.plans).body(statements)
         nodes = [node for node in nodes]
         shared_names = self._shared_between_threads()
@@ -172,6 +172,35 @@ class _Lowered:
                 ctx.launch.span,
                 help="move the statements out of the condition on the thread index",
             ) from problem
+
+    def _settled(self) -> Gemms:
+        """Gemms planned, and every fragment held by the threads that use its elements."""
+        ctx = self.ctx
+        body = fit_reductions(ctx, sum_over_iterations(ctx, tuple(self.body)))
+        for _ in range(_MOST_HANDOVERS):
+            launch, taken = ctx.launch, ctx.namer.state()
+            try:
+                settled = settle_gemms(ctx, body)
+                self._frames(settled)
+                return settled
+            except Apart as found:
+                ctx.launch = launch
+                ctx.namer.restore(taken)
+                ctx.layouts.clear()
+                body = hand_over(ctx, body, found)
+        raise AssertionError("fragments change hands without end")
+
+    def _frames(self, settled: Gemms) -> Frames:
+        """Layouts of all fragments, and of the loops over them."""
+        ctx = self.ctx
+        facts = ctx.facts
+        for stmt in walk(settled.body):
+            if isinstance(stmt, For | Pipelined):
+                ctx.facts = ctx.facts.with_range(stmt.var, stmt.start, stmt.stop)
+        try:
+            return assign_layouts(ctx, settled.body, settled.pinned)
+        finally:
+            ctx.facts = facts
 
     def _shared_between_threads(self) -> set[str]:
         """Buffers whose accesses may need order: shared ones, and tensors both read and written."""
@@ -602,7 +631,7 @@ _ORDER = (
     "unroll", "infinity", "vector_type", "swizzle", "row_groups", "shared_struct", "shared_size", "shared_memory", "pack", "load_vector", "store_vector",
     "load_whole_vector", "store_whole_vector",
     "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "floor_div",
-    "floor_mod", "ceil_div", "lanes_reduce", "compare_swap", "atomic_swap",
+    "floor_mod", "ceil_div", "keeps_nan", "lanes_reduce", "compare_swap", "atomic_swap",
     "tensor_map", "shared_addr", "barrier_init", "barriers_visible", "barrier_expect", "barrier_arrive",
     "barrier_wait", "ring", "consumers_sync", "warpgroup_sync", "tma_load", "tma_store", "tma_store_commit",
     "tma_store_wait_read", "publish_to_async", "fewer_registers", "more_registers", "k_major", "mn_major",

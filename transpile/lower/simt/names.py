@@ -66,6 +66,14 @@ class Namer:
         self._taken.add(name)
         return name
 
+    def state(self) -> frozenset[str]:
+        """The names that are taken now."""
+        return frozenset(self._taken)
+
+    def restore(self, state: frozenset[str]) -> None:
+        """Only these names are taken."""
+        self._taken = set(state)
+
     def release(self, name: str) -> None:
         """The scope of one of our names has ended; a later scope may use the word again."""
         self._taken.discard(name)

@@ -6,8 +6,19 @@ from dataclasses import dataclass
 from math import prod
 
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.dtypes import INT32, DType
-from tile2c.transpile.ir.expr import Binary, Call, Cast, Const, Expr, Var, const
+from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
+from tile2c.transpile.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Logical,
+    Select,
+    Var,
+    const,
+)
 from tile2c.transpile.ir.forms import Reduce
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
@@ -173,7 +184,7 @@ class _Reduction:
             element = Cast(dtype=self.dtype, a=element)
         if self.stmt.op in ("abssum", "absmax"):
             element = Call(dtype=self.dtype, function="abs", args=(element,))
-        update: CStmt = _combine(self.stmt, self.part, element)
+        update: CStmt = _combine(self.ctx, self.stmt, self.part, element)
         if self.src.padded(self.dim):
             place = coordinate(self.ctx, self.src, self.dim, digits)
             inside = b.less(place, self.stmt.src.shape[self.dim])
@@ -199,7 +210,7 @@ class _Reduction:
     def _take(self, value: Expr) -> list[CStmt]:
         """dst = value, or its old value takes part once."""
         if not self.stmt.clear:
-            return [_combine(self.stmt, self._result(), value)]
+            return [_combine(self.ctx, self.stmt, self._result(), value)]
         return [Assign(target=self._result(), value=value)] if value != self._result() else []
 
     def _lanes_helper(self, digit: Digit) -> str:
@@ -216,7 +227,7 @@ class _Reduction:
 
         x = b.local("x", self.dtype)
         other = b.local("other", self.dtype)
-        combined = CPrinter(self.ctx.target.dialect)(_pair(self.stmt, x, other))
+        combined = CPrinter(self.ctx.target.dialect)(_together(self.ctx, self.stmt, x, other))
         if name in self.ctx.reducers and self.ctx.reducers[name] != (fields["type"], combined):
             name = f"{name}_{self.dtype.name}"
             fields["name"] = name
@@ -303,7 +314,7 @@ class _Reduction:
         if self.stmt.clear:
             found.append(Assign(target=self._result(), value=self._part(parts, const(0))))
             first = 1
-        update = _combine(self.stmt, self._result(), self._part(parts, b.local(part)))
+        update = _combine(self.ctx, self.stmt, self._result(), self._part(parts, b.local(part)))
         found.append(
             Loop(
                 var=part,
@@ -345,20 +356,36 @@ def identity(op: str, dtype: DType) -> Const:
     return Const(dtype=dtype, value=low if op == "max" else high)
 
 
-def _pair(stmt: Reduce, x: Expr, y: Expr) -> Expr:
-    """op of two values of the result's type."""
-    if stmt.nan_propagate:
-        raise failure("T2C505", "nan_propagate is not lowered yet", stmt.span)
+def pair(stmt: Reduce, x: Expr, y: Expr) -> Expr:
+    """op of two values of the result's type, as tile IR."""
+    if _keeps_nan(stmt, x.dtype):
+        unequal: Expr = Compare(dtype=BOOL, op="!=", a=x, b=x)
+        beyond = Compare(dtype=BOOL, op="<" if stmt.op == "min" else ">", a=x, b=y)
+        first = Logical(dtype=BOOL, op="or", a=unequal, b=beyond)
+        return Select(dtype=x.dtype, condition=first, a=x, b=y)
     op = {"sum": "+", "abssum": "+", "max": "max", "absmax": "max", "min": "min"}.get(stmt.op)
     op = op or {"bitand": "&", "bitor": "|", "bitxor": "^"}[stmt.op]
     return Binary(dtype=x.dtype, op=op, a=x, b=y)  # type: ignore[arg-type]
 
 
-def _combine(stmt: Reduce, result: Expr, value: Expr) -> CStmt:
-    pair = _pair(stmt, result, value)
-    if isinstance(pair, Binary) and pair.op == "+":
-        return Assign(target=result, value=value, op="+=")
-    return Assign(target=result, value=pair)
+def _keeps_nan(stmt: Reduce, dtype: DType) -> bool:
+    return stmt.nan_propagate and dtype.is_float and stmt.op in ("max", "min", "absmax")
+
+
+def _together(ctx: Context, stmt: Reduce, x: Expr, y: Expr) -> Expr:
+    """The same as C: where NaN has to survive, by a helper."""
+    if not _keeps_nan(stmt, x.dtype):
+        return pair(stmt, x, y)
+    word = "min" if stmt.op == "min" else "max"
+    ctx.need("keeps_nan", word=word, sign="<" if word == "min" else ">")
+    return CCall(dtype=x.dtype, function=f"{word}_or_nan", args=(x, y))
+
+
+def _combine(ctx: Context, stmt: Reduce, result: Expr, value: Expr) -> CStmt:
+    both = _together(ctx, stmt, result, value)
+    if isinstance(both, Binary) and both.op in ("+", "&", "|", "^"):
+        return Assign(target=result, value=value, op=f"{both.op}=")  # type: ignore[arg-type]
+    return Assign(target=result, value=both)
 
 
 def _loop(name: str, extent: int, body: tuple[CStmt, ...]) -> Loop:
