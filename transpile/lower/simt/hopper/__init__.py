@@ -20,6 +20,7 @@ def lower_with_roles(
     function: Function, launch: Launch, target: SimtTarget, diagnostics: Diagnostics
 ) -> Plan | str:
     """The plan; or why the launch takes the ordinary path, "" where it holds no gemm at all."""
+    from tile2c.transpile.diagnostics import InputError
     from tile2c.transpile.ir.forms import Gemm
     from tile2c.transpile.lower.simt.frames import walk
     from tile2c.transpile.lower.simt.hopper.entries import plan_of
@@ -31,3 +32,5 @@ def lower_with_roles(
         return plan_of(function, launch, target, diagnostics)
     except Unfit as reason:
         return str(reason)
+    except InputError as problem:  # the ordinary path may do without what is missing here
+        return problem.diagnostic.message

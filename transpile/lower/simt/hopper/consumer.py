@@ -134,8 +134,10 @@ class ConsumerLowering(BlockLowering):
         body.append(do("mma_commit"))
         body += self._finish(start, late) if last else [self._wait(0, "the products are complete")]
         body += pins
+        # A wait ends a product for the whole warpgroup that made it; others have to be told.
+        lone = self.roles.groups == 1
         reads = tuple(
-            Access(buffer=region.buffer.name, write=False)
+            Access(buffer=region.buffer.name, write=False, asynchronous=lone)
             for gemm in batch
             for region in (gemm.a, gemm.b)
         )

@@ -37,7 +37,13 @@ def plan_of(
     whole = WithRoles(function, launch, target, diagnostics, given)
     try:
         other = ordinary._Lowered(
-            function, theirs, target, diagnostics, variant=True, taken=OTHERS_NAMES
+            function,
+            theirs,
+            target,
+            diagnostics,
+            variant=True,
+            unaligned=True,
+            taken=OTHERS_NAMES,
         )
         return _beside(whole, other)
     except InputError:
