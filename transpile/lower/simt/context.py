@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from tile2c.transpile.diagnostics import Diagnostics
@@ -60,6 +61,7 @@ class Context:
     namer: Namer
     threads: int
     variant: bool = False  # rows may start unaligned: the text is a template over `aligned`
+    unaligned: bool = False  # only the variant that knows nothing of rows: no copy is asynchronous
     wants_variant: bool = False  # some access would be vectorized if rows were known to be aligned
     layouts: dict[str, Layout] = field(default_factory=dict)  # fragment -> layout
     shared: dict[str, SharedLayout] = field(default_factory=dict)
@@ -70,6 +72,7 @@ class Context:
     aligned_fragments: set[str] = field(default_factory=set)  # moved as vectors
     partial_swizzle: set[str] = field(default_factory=set)  # tiles accessed below a chunk
     helpers: dict[str, Helper] = field(default_factory=dict)
+    kinds: dict[Hashable, str] = field(default_factory=dict)  # helpers of several kinds: names
     copies: dict[tuple[int, bool], str] = field(default_factory=dict)  # asynchronous ones: names
     choices: list[Choice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what the head of the text says of numbers
@@ -90,6 +93,16 @@ class Context:
         """The text needs this helper function; equal requests are one."""
         key = f"{template} {sorted(fields.items())}"
         self.helpers.setdefault(key, Helper(template=template, fields=tuple(fields.items())))
+
+    def helper_name(self, base: str, key: Hashable, *words: str) -> str:
+        """The text's name for one kind of a helper; the first kind needs no more words than `base`."""
+        if (base, key) not in self.kinds:
+            taken, wish = set(self.kinds.values()), base
+            for word in words:
+                if wish in taken:
+                    wish += f"_{word}"
+            self.kinds[(base, key)] = wish
+        return self.kinds[(base, key)]
 
     def copy_name(self, size: int, whole: bool) -> str:
         """The text's name for asynchronous copies of one size; the first needs no more words.

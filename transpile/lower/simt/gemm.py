@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.dtypes import DTYPES, INT32
+from tile2c.transpile.ir.dtypes import INT32, DType
 from tile2c.transpile.ir.expr import Const, Expr, const
 from tile2c.transpile.ir.forms import Gemm, Region
 from tile2c.transpile.lower import build as b
@@ -25,15 +24,14 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.iteration import changed, loop_over
 from tile2c.transpile.lower.simt.matrix import GemmPlan, MatrixPlan, MicroPlan, row_of_fragment
 from tile2c.transpile.lower.simt.micro import micro_statements
-from tile2c.transpile.lower.simt.mma import MmaWriter
+from tile2c.transpile.lower.simt.mma import MmaWriter, aligned, part_index
+from tile2c.transpile.lower.simt.partition import operand_held
 from tile2c.transpile.lower.simt.steps import Access, Step
 from tile2c.transpile.lower.simt.values import (
     Place,
     convert,
     shared_element,
 )
-
-_UINT32 = DTYPES["uint32"]
 
 
 def lower_gemm(ctx: Context, gemm: Gemm, plan: GemmPlan) -> Step:
@@ -61,9 +59,8 @@ def _matrix_loop(
 ) -> Loop:
     unroll = False
     if plan.instruction.load == "plain":
-        for operand in (gemm.a, gemm.b):
-            _check_operand(ctx, operand)
         body = _Plain(ctx, gemm, plan, names).statements()
+        unroll = "fragment" in (gemm.a.buffer.scope, gemm.b.buffer.scope)
     else:
         writer = MmaWriter(ctx, gemm, plan, names)
         body, unroll = writer.statements(), writer.unrolled
@@ -115,28 +112,6 @@ def operand_registers(element_bytes: int, plan: GemmPlan) -> int:
 
 def _extent_k(gemm: Gemm) -> Expr:
     return gemm.a.shape[-2] if gemm.transpose_a else gemm.a.shape[-1]
-
-
-def _check_operand(ctx: Context, operand: Region) -> None:
-    if operand.buffer.scope != "shared":
-        raise failure(
-            "T2C514",
-            f"{operand.buffer.name} is in {operand.buffer.scope} memory; gemm operands are read from "
-            f"shared tiles on {ctx.target.name}",
-            operand.span,
-            help="copy it to a shared tile first",
-        )
-    whole = all(
-        b.literal(part.start, 0) and b.known(part.extent) == b.known(extent)
-        for part, extent in zip(operand.ranges, operand.buffer.shape, strict=True)
-    )
-    if not whole or len(operand.ranges) != 2:
-        raise failure(
-            "T2C514",
-            f"gemm takes whole shared tiles with two dimensions here, and this is a part of "
-            f"{operand.buffer.name}",
-            operand.span,
-        )
 
 
 def _reads(ctx: Context, operand: Region) -> Access:
@@ -269,7 +244,14 @@ class _Plain(_Writer):
         depth = self._along(fragment, 1, self.k, None)
         layout = self.ctx.shared.get(operand.buffer.name)
         fresh = not target.subscripts
-        if not side.k_in_rows or (layout is not None and layout.group == fragment.values):
+        if operand.buffer.scope == "fragment":
+            value = self._held(side)
+            if fresh:
+                name = Declarator(name=target.array, value=value)
+                return [Local(dtype=target.dtype, ctype=vector, names=(name,))]
+            return [Assign(target=target, value=value)]
+        grouped = layout is not None and layout.group == fragment.values
+        if grouped or (not side.k_in_rows and aligned(self.ctx, operand, fragment.values)):
             row, column = (depth, across) if side.k_in_rows else (across, depth)
             declared, row, column = self.named(row, column)
             value = self._read(operand, row, column)
@@ -279,8 +261,11 @@ class _Plain(_Writer):
             return [*declared, Assign(target=target, value=value)]
         e = self.ctx.namer.ours("e", "element")
         self.ctx.namer.release(e)
-        declared, row, column = self.named(self._along(fragment, 1, self.k, b.local(e)), across)
-        element = shared_element(self.ctx, operand.buffer, (row, column), Place(values={}))
+        depth = self._along(fragment, 1, self.k, b.local(e))
+        row, column = (depth, across) if side.k_in_rows else (across, depth)
+        declared, row, column = self.named(row, column)
+        index = part_index(self.ctx, operand, row, column)
+        element = shared_element(self.ctx, operand.buffer, index, Place(values={}))
         one = Element(
             dtype=target.dtype, array=target.array, subscripts=(*target.subscripts, b.local(e))
         )
@@ -292,24 +277,45 @@ class _Plain(_Writer):
         name = Declarator(name=target.array)
         return [Local(dtype=target.dtype, ctype=vector, names=(name,), const=False), gather]
 
-    def _read(self, operand: Region, row: Expr, column: Expr) -> CCall:
-        """One lane's part of an operand, whose values are neighbours in the tile."""
-        kind, count = operand.buffer.dtype, self.plan.instruction.a.values
+    def _held(self, side: _Side) -> Expr:
+        """An operand that its lanes hold already, as a vector or as neighbours in an array."""
+        buffer, instruction = side.operand.buffer, self.plan.instruction
+        layout = self.ctx.layouts[buffer.name]
+        letter = "a" if side.letter == "m" else "b"
+        held = operand_held(self.ctx, self.gemm, self.plan, letter, layout)
+        assert held is not None  # settle_gemms has moved the others
+        step = b.div(self.k, const(instruction.k))
+        subscripts = held.subscripts({"fragment": const(0), "tile": side.var, "step": step})
+        element = Element(dtype=buffer.dtype, array=buffer.name, subscripts=subscripts)
+        if layout.element == "vector":
+            return replace(element, subscripts=subscripts[:-1])
+        self.ctx.aligned_fragments.add(buffer.name)
+        return self._load_operand(buffer.dtype, Address(dtype=buffer.dtype, element=element))
+
+    def _load_operand(self, kind: DType, address: Expr) -> CCall:
+        count = self.plan.instruction.a.values
+        vector = self.ctx.vector_type(kind, count)
+        function = self.ctx.helper_name("load_operand", vector, f"of_{count}", kind.name)
         self.ctx.need(
             "load_operand",
-            vector=self.ctx.vector_type(kind, count),
+            name=function,
+            vector=vector,
             type=self.ctx.target.dialect.types[kind.name],
             count=count,
         )
+        return CCall(dtype=kind, function=function, args=(address,))
+
+    def _read(self, operand: Region, row: Expr, column: Expr) -> CCall:
+        """One lane's part of an operand, whose values are neighbours in the tile."""
+        kind, count = operand.buffer.dtype, self.plan.instruction.a.values
         layout = self.ctx.shared.get(operand.buffer.name)
         whole = layout is not None and count % layout.chunk == 0
-        element = shared_element(
-            self.ctx, operand.buffer, (row, column), Place(values={}), whole=whole
-        )
+        index = part_index(self.ctx, operand, row, column)
+        element = shared_element(self.ctx, operand.buffer, index, Place(values={}), whole=whole)
         address: Expr = Address(dtype=kind, element=element)
         if layout is not None and layout.group > 1:  # the group itself: its first element's address
             address = replace(element, subscripts=element.subscripts[:-1])
-        return CCall(dtype=kind, function="load_operand", args=(address,))
+        return self._load_operand(kind, address)
 
     def _along(self, fragment: object, dim: int, base: Expr, value: Expr | None) -> Expr:
         """base plus the lane's (and value's) part of one coordinate of a fragment."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
-from math import isinf
+from math import isinf, isnan
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.diagnostics.diagnostic import failure
@@ -122,6 +122,7 @@ class _Lowered:
         diagnostics: Diagnostics,
         *,
         variant: bool,
+        unaligned: bool = False,
         taken: frozenset[str] = frozenset(),
     ) -> None:
         names = author_names(function)
@@ -142,6 +143,7 @@ class _Lowered:
             namer=namer,
             threads=x * y * z,
             variant=variant,
+            unaligned=unaligned,
             author_names=names,
         )
         for var, name in zip(launch.thread_vars, "xyz", strict=False):
@@ -337,8 +339,10 @@ class _Lowered:
         ctx, function = self.ctx, self.ctx.function
         body = self.statements()
         swizzle_helpers(ctx)
-        if _has_infinity(body):
+        if _has_number(body, isinf):
             ctx.need("infinity")
+        if _has_number(body, isnan):
+            ctx.need("not_a_number")
         if _has_unrolled(body):
             ctx.need("unroll")
         helpers = ordered(list(ctx.helpers.values()))
@@ -605,13 +609,13 @@ def _has_unrolled(value: object) -> bool:
     return isinstance(value, tuple) and any(_has_unrolled(part) for part in value)
 
 
-def _has_infinity(value: object) -> bool:
+def _has_number(value: object, kind: Callable[[float], bool]) -> bool:
     if isinstance(value, Const):
-        return isinstance(value.value, float) and isinf(value.value)
+        return isinstance(value.value, float) and kind(value.value)
     if is_dataclass(value) and not isinstance(value, type | Arc | DType):
-        return any(_has_infinity(getattr(value, item.name)) for item in fields(value))
+        return any(_has_number(getattr(value, item.name), kind) for item in fields(value))
     if isinstance(value, tuple | list):
-        return any(_has_infinity(part) for part in value)
+        return any(_has_number(part, kind) for part in value)
     return False
 
 
@@ -628,9 +632,9 @@ def _with_hidden(
 
 
 _ORDER = (
-    "unroll", "infinity", "vector_type", "swizzle", "row_groups", "shared_struct", "shared_size", "shared_memory", "pack", "load_vector", "store_vector",
+    "unroll", "infinity", "not_a_number", "vector_type", "swizzle", "row_groups", "shared_struct", "shared_size", "shared_memory", "pack", "load_vector", "store_vector",
     "load_whole_vector", "store_whole_vector",
-    "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "floor_div",
+    "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "load_registers", "register_of", "round_to_tf32", "widened", "floor_div",
     "floor_mod", "ceil_div", "keeps_nan", "lanes_reduce", "compare_swap", "atomic_swap",
     "tensor_map", "shared_addr", "barrier_init", "barriers_visible", "barrier_expect", "barrier_arrive",
     "barrier_wait", "ring", "consumers_sync", "warpgroup_sync", "tma_load", "tma_store", "tma_store_commit",

@@ -53,22 +53,21 @@ class MicroPlan:
 GemmPlan = MatrixPlan | MicroPlan
 
 
-def fitting_instruction(ctx: Context, gemm: Gemm) -> tuple[MatrixInstruction | None, str]:
-    """The matrix instruction for the gemm's types and K; or None, and what stands against it."""
+def fitting_instructions(ctx: Context, gemm: Gemm) -> tuple[list[MatrixInstruction], str]:
+    """Matrix instructions for the gemm's types and K, the best first; or none, and why."""
     a, c = gemm.a.buffer.dtype.name, gemm.b.buffer.dtype.name
     output, k = gemm.c.buffer.dtype.name, gemm_extents(gemm)[2]
-    fitting = [
-        x for x in ctx.target.matrix if a in x.inputs and c in x.inputs and x.output == output
-    ]
-    if not fitting:
-        return None, f"{ctx.target.name} has no matrix instruction for {a} -> {output}"
+    typed = [x for x in ctx.target.matrix if a in x.inputs and c in x.inputs and x.output == output]
+    if not typed:
+        return [], f"{ctx.target.name} has no matrix instruction for {a} -> {output}"
     if ctx.threads % ctx.target.lanes:
         group = ctx.target.group
-        return None, f"{ctx.threads} threads are no whole {group}s of {ctx.target.lanes}"
-    for instruction in fitting:
-        if k % instruction.k == 0:
-            return instruction, ""
-    return None, f"K is {k}, and matrix instructions take multiples of {fitting[-1].k}"
+        return [], f"{ctx.threads} threads are no whole {group}s of {ctx.target.lanes}"
+    fitting = [x for x in typed if k % x.k == 0]
+    if not fitting:
+        return [], f"K is {k}, and matrix instructions take multiples of {typed[-1].k}"
+    fragments = "fragment" in (gemm.a.buffer.scope, gemm.b.buffer.scope)
+    return fitting if fragments else fitting[:1], ""
 
 
 def partitions(

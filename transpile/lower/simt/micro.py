@@ -13,7 +13,8 @@ from tile2c.transpile.lower.plan import Assign, CStmt, Declarator, Element, Loca
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.layouts import Digit
 from tile2c.transpile.lower.simt.matrix import MicroPlan, matrix_dims
-from tile2c.transpile.lower.simt.values import Place, convert, shared_element, storage_subscripts
+from tile2c.transpile.lower.simt.mma import part_index
+from tile2c.transpile.lower.simt.values import Place, shared_element, storage_subscripts
 
 
 def micro_statements(
@@ -105,15 +106,9 @@ class _Micro:
         return value.a if value.a.dtype == value.dtype else value
 
     def _element(self, region: Region, across: Expr, k_in_rows: bool) -> Element:
-        row_dim, column_dim = matrix_dims(region)
         row, column = (self.k, across) if k_in_rows else (across, self.k)
-        place = Place(values={})
-        index = []
-        for dim, part in enumerate(region.ranges):
-            start = convert(self.ctx, part.start, place)
-            own = row if dim == row_dim else column if dim == column_dim else None
-            index.append(start if own is None else b.add(start, own))
-        return shared_element(self.ctx, region.buffer, tuple(index), place)
+        index = part_index(self.ctx, region, row, column)
+        return shared_element(self.ctx, region.buffer, index, Place(values={}))
 
     def _sum(self) -> Element:
         """The thread's own sum at (m, n)."""

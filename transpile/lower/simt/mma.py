@@ -85,9 +85,9 @@ def operand(ctx: Context, gemm: Gemm, plan: MatrixPlan, side: Literal["a", "b"])
         way = "held"
     elif instruction.load == "ldmatrix":
         chunk = 16 // region.buffer.dtype.bytes
-        if _aligned(ctx, region, chunk) and (not k_in_rows or region.buffer.dtype.bits == 16):
+        if aligned(ctx, region, chunk) and (not k_in_rows or region.buffer.dtype.bits == 16):
             way = "turned rows" if k_in_rows else "rows"
-    elif fragment.values > 1 and _aligned(ctx, region, fragment.values):
+    elif fragment.values > 1 and aligned(ctx, region, fragment.values):
         way = "vector"
         fragment = turned if k_in_rows and turned is not None else fragment
     return Operand(
@@ -102,7 +102,7 @@ def operand(ctx: Context, gemm: Gemm, plan: MatrixPlan, side: Literal["a", "b"])
     )
 
 
-def _aligned(ctx: Context, region: Region, count: int) -> bool:
+def aligned(ctx: Context, region: Region, count: int) -> bool:
     """Whether every `count`-th element of a row of the part starts an access of that many."""
     row, column = matrix_dims(region)
     if column != len(region.ranges) - 1:
@@ -117,6 +117,17 @@ def _aligned(ctx: Context, region: Region, count: int) -> bool:
     found = alignment(ctx, region.buffer, index, probe.name, count)
     ctx.facts = facts
     return found == "always"
+
+
+def part_index(ctx: Context, region: Region, row: Expr, column: Expr) -> tuple[Expr, ...]:
+    """The index in the buffer of the element at (row, column) of the part's matrix."""
+    dims, place = matrix_dims(region), Place(values={})
+    index = []
+    for dim, part in enumerate(region.ranges):
+        start = convert(ctx, part.start, place)
+        own = row if dim == dims[0] else column if dim == dims[1] else None
+        index.append(start if own is None else b.add(start, own))
+    return tuple(index)
 
 
 class MmaWriter:
@@ -335,14 +346,8 @@ class MmaWriter:
 
     def element(self, side: Operand, row: Expr, column: Expr, *, whole: bool) -> Element:
         """The element of the operand's tile at (row, column) of its matrix."""
-        dims = matrix_dims(side.region)
-        place = Place(values={})
-        index = []
-        for dim, part in enumerate(side.region.ranges):
-            start = convert(self.ctx, part.start, place)
-            own = row if dim == dims[0] else column if dim == dims[1] else None
-            index.append(start if own is None else b.add(start, own))
-        return shared_element(self.ctx, side.region.buffer, tuple(index), place, whole=whole)
+        index = part_index(self.ctx, side.region, row, column)
+        return shared_element(self.ctx, side.region.buffer, index, Place(values={}), whole=whole)
 
     # ---- products
 
@@ -358,12 +363,24 @@ class MmaWriter:
         if self.quads:
             fields["a_turned"] = self.a.way == "vector" and self.a.k_in_rows
             fields["b_turned"] = self.b.way == "vector" and self.b.k_in_rows
-        self.ctx.need(instruction.name, **fields)
+        words = [self.a.dtype.name, f"k{instruction.k}", f"into_{sums.name}"]
+        if self.quads:
+            words += [
+                "a_turned" if fields["a_turned"] else "",
+                "b_turned" if fields["b_turned"] else "",
+            ]
+        if self.b.dtype != self.a.dtype:
+            words.append(f"by_{self.b.dtype.name}")
+        key = (instruction.name, *sorted(fields.items()))
+        function = self.ctx.helper_name("mma", key, *(word for word in words if word))
+        self.ctx.need(instruction.name, name=function, **fields)
+        if instruction.name == "mma_m16n8k32_widened":
+            self.ctx.need("widened")
         if sums.bits == 16:
             self.ctx.aligned_fragments.add(gemm.c.buffer.name)
         c = Element(dtype=sums, array=gemm.c.buffer.name, subscripts=(m, n))
         a = Element(dtype=_UINT32, array=self.names["a"], subscripts=(m,))
-        call = CCall(dtype=INT32, function="mma", args=(c, a, *self._b_registers(n)))
+        call = CCall(dtype=INT32, function=function, args=(c, a, *self._b_registers(n)))
         return self.loop(m, self.a.tiles, self.loop(n, self.b.tiles, Do(call=call)))
 
     def _b_registers(self, n: Expr) -> list[Expr]:

@@ -25,7 +25,7 @@ from tile2c.transpile.lower.simt.matrix import (
     MatrixPlan,
     MicroPlan,
     accumulator_layout,
-    fitting_instruction,
+    fitting_instructions,
     gemm_extents,
     matrix_plan,
     micro_plan,
@@ -109,9 +109,9 @@ def _without_instruction(ctx: Context, gemms: Sequence[Gemm]) -> dict[str, str]:
     """Fragments whose gemms are done in plain arithmetic, and why: one misfit decides for all."""
     found: dict[str, str] = {}
     for gemm in gemms:
-        instruction, reason = fitting_instruction(ctx, gemm)
-        if instruction is not None and not partitions(ctx, gemm, instruction):
-            m, n, _ = gemm_extents(gemm)
+        fitting, reason = fitting_instructions(ctx, gemm)
+        if fitting and not any(partitions(ctx, gemm, x) for x in fitting):
+            instruction, (m, n, _) = fitting[0], gemm_extents(gemm)
             warps = ctx.threads // ctx.target.lanes
             reason = (
                 f"{warps} {ctx.target.group}s cannot share {m} x {n} in pieces of "
@@ -123,13 +123,14 @@ def _without_instruction(ctx: Context, gemms: Sequence[Gemm]) -> dict[str, str]:
 
 
 def _options(ctx: Context, gemm: Gemm, reason: str | None) -> list[_Option]:
-    instruction, _ = fitting_instruction(ctx, gemm)
     plans: list[GemmPlan]
-    if reason is not None or instruction is None:
+    if reason is not None:
         plans = [micro_plan(ctx, gemm)]
     else:
         plans = [
-            matrix_plan(gemm, instruction, *pair) for pair in partitions(ctx, gemm, instruction)
+            matrix_plan(gemm, instruction, *pair)
+            for instruction in fitting_instructions(ctx, gemm)[0]
+            for pair in partitions(ctx, gemm, instruction)
         ]
     return [_Option(plan, accumulator_layout(ctx, gemm, plan)) for plan in plans]
 

@@ -13,7 +13,7 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CStmt, Declarator, Local, Placed
 from tile2c.transpile.lower.simt.banks import Phase, extra_turns
 from tile2c.transpile.lower.simt.context import Context, SharedLayout
-from tile2c.transpile.lower.simt.matrix import GemmPlan, MatrixPlan
+from tile2c.transpile.lower.simt.matrix import GemmPlan, MatrixPlan, matrix_dims
 from tile2c.transpile.lower.simt.phases import operand_phases
 
 _CHUNK_BYTES = 16
@@ -29,7 +29,7 @@ def choose_layouts(ctx: Context, gemms: list[Gemm], plans: dict[int, GemmPlan]) 
     matrices = {
         id(gemm): plan for gemm in vectors if isinstance(plan := plans[id(gemm)], MatrixPlan)
     }
-    for buffer, group in _rows_together(vectors, matrices).items():
+    for buffer, group in _rows_together(ctx, vectors, matrices).items():
         name = _function_name(ctx, buffer)
         ctx.shared[buffer.name] = SharedLayout(function=name, group=group)
     _exchange_chunks(ctx, vectors, matrices)
@@ -99,7 +99,9 @@ def _offset(layout: SharedLayout, columns: int, size: int, row: int, column: int
     return (row * (columns + layout.pad) + at) * size
 
 
-def _rows_together(gemms: list[Gemm], matrices: dict[int, MatrixPlan]) -> dict[Buffer, int]:
+def _rows_together(
+    ctx: Context, gemms: list[Gemm], matrices: dict[int, MatrixPlan]
+) -> dict[Buffer, int]:
     """Tiles with k along their rows, whose values a lane would have to gather: how many it holds.
 
     Tiles that another gemm reads the other way are left out.
@@ -112,7 +114,8 @@ def _rows_together(gemms: list[Gemm], matrices: dict[int, MatrixPlan]) -> dict[B
             (gemm.b, not gemm.transpose_b, instruction.b.values),
         )
         for operand, k_in_rows, values in sides:
-            together = values if k_in_rows and instruction.load == "plain" else 1
+            row = operand.ranges[matrix_dims(operand)[0]].start
+            together = values if k_in_rows and ctx.facts.divisible(row, values) else 1
             wanted.setdefault(operand.buffer, set()).add(together)
     return {
         buffer: min(groups)
