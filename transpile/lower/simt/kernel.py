@@ -275,9 +275,15 @@ class _Lowered:
             var for var in launch.blocks if _mentions(steps, var.name) or self._in_names(var.name)
         ]
         if launch.order is not None and len(launch.blocks) > 1 and used:
-            return self._panel_order()
+            beyond = [var for var in used if launch.blocks.index(var) > 1]
+            return [*self._panel_order(), *self._plain_indices(beyond)]
+        return self._plain_indices(used)
+
+    def _plain_indices(self, used: Sequence[Var]) -> list[CStmt]:
+        """`const int bx = blockIdx.x, ...`"""
+        blocks = self.ctx.launch.blocks
         names = tuple(
-            Declarator(name=var.name, value=b.local(f"blockIdx.{'xyz'[launch.blocks.index(var)]}"))
+            Declarator(name=var.name, value=b.local(f"blockIdx.{'xyz'[blocks.index(var)]}"))
             for var in used
         )
         return [Local(dtype=INT32, names=names)] if names else []
