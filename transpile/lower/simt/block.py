@@ -20,6 +20,7 @@ from tile2c.transpile.ir.forms import (
     Parallel,
     Pipelined,
     Reduce,
+    Scan,
     Stmt,
     Store,
     While,
@@ -37,6 +38,7 @@ from tile2c.transpile.lower.simt.pipeline import lower_pipeline, movable_loads, 
 from tile2c.transpile.lower.simt.prefetch import lower_prefetch, prefetch_depth
 from tile2c.transpile.lower.simt.reduce import lower_reduce
 from tile2c.transpile.lower.simt.scalars import lower_scalars
+from tile2c.transpile.lower.simt.scan import lower_scan
 from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step
 from tile2c.transpile.lower.simt.values import Place, convert
 
@@ -62,6 +64,8 @@ class BlockLowering:
             return [lower_gemm(self.ctx, stmt, self.matrices[id(stmt)])]
         if isinstance(stmt, Reduce):
             return lower_reduce(self.ctx, stmt)
+        if isinstance(stmt, Scan):
+            return [lower_scan(self.ctx, stmt)]
         if isinstance(stmt, Pipelined):
             return self._pipelined(stmt)
         if isinstance(stmt, For):

@@ -48,6 +48,7 @@ from tile2c.transpile.lower.simt.frames import Apart, Frames, assign_layouts, wa
 from tile2c.transpile.lower.simt.hand_over import hand_over
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
+from tile2c.transpile.lower.simt.scan import scans_on_shared
 from tile2c.transpile.lower.simt.shared import choose_layouts, declare, swizzle_helpers
 from tile2c.transpile.lower.simt.steps import BranchStep, LoopStep, Node
 from tile2c.transpile.lower.simt.sum_over_iterations import sum_over_iterations
@@ -178,7 +179,8 @@ class _Lowered:
     def _settled(self) -> Gemms:
         """Gemms planned, and every fragment held by the threads that use its elements."""
         ctx = self.ctx
-        body = fit_reductions(ctx, sum_over_iterations(ctx, tuple(self.body)))
+        body = scans_on_shared(ctx, sum_over_iterations(ctx, tuple(self.body)))
+        body = fit_reductions(ctx, body)
         for _ in range(_MOST_HANDOVERS):
             launch, taken = ctx.launch, ctx.namer.state()
             try:
@@ -640,8 +642,9 @@ def _with_hidden(
 _ORDER = (
     "unroll", "infinity", "not_a_number", "vector_type", "swizzle", "row_groups", "shared_struct", "shared_size", "shared_memory", "pack", "load_vector", "store_vector",
     "load_whole_vector", "store_whole_vector",
-    "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "load_registers", "register_of", "round_to_tf32", "widened", "floor_div",
-    "floor_mod", "ceil_div", "keeps_nan", "lanes_reduce", "compare_swap", "atomic_swap",
+    "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "load_registers",
+    "register_of", "round_to_tf32", "widened", "floor_div", "floor_mod", "ceil_div", "keeps_nan",
+    "lanes_reduce", "lanes_scan", "last_lane", "compare_swap", "atomic_swap",
     "tensor_map", "shared_addr", "barrier_init", "barriers_visible", "barrier_expect", "barrier_arrive",
     "barrier_wait", "ring", "consumers_sync", "warpgroup_sync", "tma_load", "tma_store", "tma_store_commit",
     "tma_store_wait_read", "publish_to_async", "fewer_registers", "more_registers", "k_major", "mn_major",
