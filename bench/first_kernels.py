@@ -34,13 +34,14 @@ def check(kernels: object, label: str) -> None:
         if error > bound:
             check.failed += 1  # type: ignore[attr-defined]
 
-    for n in (1, 1000, 1003, 1 << 20, (1 << 20) + 3):
+    for n in (1, 1000, 1003, 1 << 20, (1 << 20) + 3) if "add" in kernels else ():
         a, b = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
         say("add", n, relative_error(kernels["add"](a, b), a + b), 1e-7)
-    for m, n in ((1, 1), (5, 7), (100, 777), (4096, 4096), (1000, 10001)):
+    shapes = ((1, 1), (5, 7), (100, 777), (4096, 4096), (1000, 10001))
+    for m, n in shapes if "row_sum" in kernels else ():
         x = torch.randn(m, n, device="cuda")
         say("row_sum", (m, n), relative_error(kernels["row_sum"](x), x.double().sum(1)), 1e-5)
-    for m in (1, 77, 16384):
+    for m in (1, 77, 16384) if "softmax" in kernels else ():
         x = torch.randn(m, 8192, device="cuda", dtype=torch.float16)
         say("softmax", m, relative_error(kernels["softmax"](x), torch.softmax(x.float(), 1)), 1e-3)
     sizes = ((1, 1, 1), (77, 33, 65), (128, 128, 32), (129, 136, 40), (1000, 1024, 776), (4095, 4097, 999),
@@ -171,7 +172,10 @@ def main() -> int:
             kernel, out = kernels["gemm"], output()
             contenders[target] = lambda kernel=kernel, out=out: kernel(a, b, out)
     for folder in options.more:
-        kernel, out = tile2c.load(folder)["gemm"], output()
+        found = tile2c.load(folder)
+        if "gemm_bias_relu" in found:
+            check(found, Path(folder).name)
+        kernel, out = found["gemm"], output()
         contenders[Path(folder).name] = lambda kernel=kernel, out=out: kernel(a, b, out)
     if options.tilelang:
         for config in ((128, 128, 32, 3, 128), (128, 256, 32, 3, 256)):
