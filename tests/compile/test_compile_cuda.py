@@ -63,8 +63,9 @@ def test_two_kernels_link(nvcc: Nvcc, texts: dict[str, Path], tmp_path: Path) ->
         capture_output=True,
         text=True,
     ).stdout
-    exported = set(re.findall(r" T (gemm\w*)$", symbols, re.MULTILINE))
-    assert exported == {"gemm", "gemm_any", "gemm_bias_relu", "gemm_bias_relu_any"}
+    # nvcc hides kernels outside their library; inside it, one launcher of each name is left
+    entries = set(re.findall(r" [tT] (gemm\w*)$", symbols, re.MULTILINE))
+    assert entries == {"gemm", "gemm_any", "gemm_bias_relu", "gemm_bias_relu_any"}
 
 
 def test_targets_of_one_family_link(nvcc: Nvcc, tmp_path: Path) -> None:
