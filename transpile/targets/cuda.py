@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from tile2c.transpile.targets.atomics import integer_atomics
@@ -164,16 +165,20 @@ _FP8_89 = (
         note="sums of 8-bit products leave the matrix unit after every 32 of K, which keeps few bits",
     ),
 )
-_FP8_80 = (
-    _mma(
+
+
+def _widened(through: str) -> tuple[MatrixInstruction, ...]:
+    instruction = _mma(
         "mma_m16n8k32_widened",
         _FP8,
         "float32",
         4,
         note="8-bit floats are widened to float16, exactly: the chip multiplies no 8-bit floats",
         cost="operands are widened to float16 in registers, and products run at float16's rate",
-    ),
-)
+    )
+    return (replace(instruction, through=through),)
+
+
 _DOUBLES = (
     MatrixInstruction(
         name="mma_m8n8k4_f64",
@@ -234,9 +239,11 @@ _QUAD_PAIRS = tuple(
 def _matrix(number: int) -> tuple[MatrixInstruction, ...]:
     """What the chip's matrix unit multiplies, the deepest instruction of a kind first."""
     if number >= 80:
-        fp8 = _FP8_89 if number >= 89 else _FP8_80
+        fp8 = _FP8_89 if number >= 89 else _widened("mma_m16n8k16")
         return (*_HALVES_80, *_TF32_80, *_INTS_80, *fp8, *_DOUBLES)
-    return (*_HALVES_75, *_INTS_75) if number == 75 else _QUAD_PAIRS
+    if number == 75:
+        return (*_HALVES_75, *_INTS_75, *_widened("mma_m16n8k16_of_k8"))
+    return _QUAD_PAIRS
 
 
 def _atomics(number: int) -> dict[tuple[str, str], tuple[str, str]]:

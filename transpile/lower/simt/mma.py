@@ -371,17 +371,26 @@ class MmaWriter:
             ]
         if self.b.dtype != self.a.dtype:
             words.append(f"by_{self.b.dtype.name}")
+        if instruction.through:
+            fields["inner"] = self._inner(instruction.through)
+            for kind in sorted({self.a.dtype.name, self.b.dtype.name}):
+                self.ctx.need(f"widened_{kind}")
         key = (instruction.name, *sorted(fields.items()))
         function = self.ctx.helper_name("mma", key, *(word for word in words if word))
         self.ctx.need(instruction.name, name=function, **fields)
-        if instruction.name == "mma_m16n8k32_widened":
-            self.ctx.need("widened")
         if sums.bits == 16:
             self.ctx.aligned_fragments.add(gemm.c.buffer.name)
         c = Element(dtype=sums, array=gemm.c.buffer.name, subscripts=(m, n))
         a = Element(dtype=_UINT32, array=self.names["a"], subscripts=(m,))
         call = CCall(dtype=INT32, function=function, args=(c, a, *self._b_registers(n)))
         return self.loop(m, self.a.tiles, self.loop(n, self.b.tiles, Do(call=call)))
+
+    def _inner(self, template: str) -> str:
+        """The product of float16 that one of narrower types is done with."""
+        fields = {"type": "float16", "sum": "float32", "b_type": "float16"}
+        name = self.ctx.helper_name("mma", (template, *sorted(fields.items())), "float16", "halves")
+        self.ctx.need(template, name=name, **fields)
+        return name
 
     def _b_registers(self, n: Expr) -> list[Expr]:
         array = self.names["b"]
