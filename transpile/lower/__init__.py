@@ -23,6 +23,9 @@ __all__ = ["lower", "print_plan"]
 
 def lower(function: Function, target: Target, diagnostics: Diagnostics) -> Plan | CoresPlan | None:
     """The plan of `function` for `target`, or None when a diagnostic says why there is none."""
+    from tile2c.transpile.lower.dead_loops import drop_dead_loops
+
+    function = drop_dead_loops(function)
     if target.planner == "cores":
         from tile2c.transpile.lower import cores
         from tile2c.transpile.targets.cores import CoresTarget

@@ -145,7 +145,10 @@ class CPrinter:
             return f"{self.dialect.from_float[target.name]}({self(expr.a)})", _PRIMARY
         if target.name == "bool":
             return f"{self._at(expr.a, _EQ + 1)} != 0", _EQ
-        return f"{self.type_name(target)}({self(expr.a)})", _PRIMARY
+        name = self.type_name(target)
+        if " " in name:  # `long long(x)` is no C
+            return f"({name}){self._at(expr.a, _UNARY)}", _UNARY
+        return f"{name}({self(expr.a)})", _PRIMARY
 
     def _const(self, expr: Const) -> tuple[str, int]:
         if expr.name is not None:
@@ -161,9 +164,13 @@ class CPrinter:
             if dtype.name == "float32":
                 return text, level
             return f"{self.type_name(dtype)}({text})", _PRIMARY
-        text = str(int(value))
-        if dtype.name == "int64" and not -(2**31) <= int(value) < 2**31:
+        number = int(value)
+        text = str(number)
+        if dtype.name == "int64" and not -(2**31) < number < 2**31:
             text += "ll"
+        if number < 0 and number == -(2 ** (dtype.bits - 1)) and dtype.bits >= 32:
+            text = text.replace(str(-number), str(-number - 1))
+            return f"{text} - 1", _ADD  # 2147483648 is no int, so its negative is none either
         if dtype.kind == "uint" and dtype.bits >= 32:
             text += "u" if dtype.bits == 32 else "ull"
         return text, _UNARY if text.startswith("-") else _PRIMARY

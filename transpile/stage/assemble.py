@@ -58,6 +58,10 @@ def _assign(name: str, value: cst.BaseExpression) -> cst.SimpleStatementLine:
 
 def _require_found(ev: Language, traced: Traced, sizes: Sequence[str]) -> None:
     """Every size is some tensor's dimension or stride, so that its value is found at the call."""
+    declared = traced.closure.node.args
+    count = len([*declared.posonlyargs, *declared.args, *declared.kwonlyargs])
+    if len(traced.parameters) < count and ev.diagnostics.failed:
+        return  # an argument whose type is wrong may be the one that tells
     for size in sizes:
         if not any(_tells(parameter, size) for parameter in traced.parameters):
             raise NotReady(

@@ -118,6 +118,7 @@ def parse_defines(options: Sequence[str]) -> Defines:
     """Reads `NAME=VALUE`, `KERNEL.NAME=VALUE`, `NAME=dynamic` and `M%16=0`. Raises DefineError."""
     values: list[tuple[str | None, str, Value]] = []
     promises: list[Promise] = []
+    spelled: list[str] = []  # of `values`, for messages
     for option in options:
         if promise := _PROMISE.fullmatch(option.strip()):
             divisor = int(promise["divisor"])
@@ -125,7 +126,12 @@ def parse_defines(options: Sequence[str]) -> Defines:
                 raise DefineError(f"-D {option}: no size can be divided by that")
             promises.append(Promise(promise["name"], divisor, promise["kernel"]))
         elif value := _VALUE.fullmatch(option.strip()):
-            values.append((value["kernel"], value["name"], parse_value(value["value"], option)))
+            key, given = (value["kernel"], value["name"]), parse_value(value["value"], option)
+            for earlier, other in zip(values, spelled, strict=True):
+                if earlier[:2] == key and earlier[2] != given:
+                    raise DefineError(f"-D {option} contradicts -D {other}")
+            values.append((*key, given))
+            spelled.append(option)
         else:
             raise DefineError(f"-D {option}: write NAME=VALUE, NAME=dynamic or NAME%16=0")
     return Defines(tuple(values), tuple(promises))
@@ -134,6 +140,8 @@ def parse_defines(options: Sequence[str]) -> Defines:
 def parse_value(text: str, option: str) -> Value:
     """A Python literal, a dtype name or `dynamic`."""
     text = text.strip()
+    if not text:
+        raise DefineError(f"-D {option}: there is no value")
     if text == "dynamic":
         return Dynamic()
     bare = text.removeprefix("T.").removeprefix("torch.")
@@ -147,4 +155,6 @@ def parse_value(text: str, option: str) -> Value:
         pass
     if re.fullmatch(r"[\w.+-]+", text):
         return text  # a bare word is a string
+    if len(text) > 60:
+        option, text = f"{option[:60]}...", f"{text[:60]}..."
     raise DefineError(f"-D {option}: {text} is no Python literal, dtype or `dynamic`")

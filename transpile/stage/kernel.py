@@ -227,7 +227,7 @@ def _annotated(ev: Language, at: ast.AST, annotation: ast.expr | None) -> Tensor
 def _quoted_annotation(annotation: ast.Constant) -> ast.expr:
     try:
         inner = ast.parse(str(annotation.value), mode="eval").body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return annotation
     for part in ast.walk(inner):
         ast.copy_location(part, annotation)

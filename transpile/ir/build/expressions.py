@@ -146,6 +146,8 @@ def _binary(b: Builder, node: cst.BinaryOperation) -> Value:
 
 
 def _unary(b: Builder, node: cst.UnaryOperation) -> Value:
+    if isinstance(node.operator, cst.Minus) and isinstance(node.expression, cst.Integer):
+        return arithmetic.literal(b, -node.expression.evaluated_value, node)  # the lowest number
     value = expression(b, node.expression)
     match node.operator:
         case cst.Minus():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST_THREADS = 1024
+MOST_BLOCKS = (2**31 - 1, 65535, 65535)  # in x, y and z, on chips of every vendor
 BLOCK_NAMES = ("bx", "by", "bz")
 
 
@@ -57,7 +58,10 @@ def _header(b: Builder, node: cst.With, call: cst.Call) -> None:
     if len(nodes) > 3:
         b.fail("T2C403", f"{len(nodes)} grid dimensions; there are at most 3", nodes[3])
     values = expressions(b, nodes)
-    for value, part in zip(values, nodes, strict=True):
+    for value, part, most in zip(values, nodes, MOST_BLOCKS, strict=False):
+        if value.host is not None and value.host > most:
+            message = f"a grid dimension is {value.host}: here it is at most {most}"
+            b.error("T2C403", message, part)
         if value.host is not None and value.host <= 0:
             b.error("T2C403", f"a grid dimension is {value.host}: it has to be positive", part)
     b.grid = tuple(

@@ -7,7 +7,7 @@ from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir.build import arithmetic
 from tile2c.transpile.ir.build.arguments import Arguments, language_name, tuple_items, type_of
 from tile2c.transpile.ir.build.checks import check_function
-from tile2c.transpile.ir.build.context import Builder, Names, Stop, Value
+from tile2c.transpile.ir.build.context import Builder, Names, Poison, Stop, Value
 from tile2c.transpile.ir.build.expressions import expression, expressions
 from tile2c.transpile.ir.build.launch import launches
 from tile2c.transpile.ir.build.literals import Host, natural_type
@@ -52,16 +52,25 @@ def _definition(b: Builder, node: cst.Assign) -> None:
     name = target.value
     try:
         with b.within(node):
+            _within_range(b, name, node.value)
             if isinstance(node.value, cst.Call) and language_name(node.value.func) == "dynamic":
                 _size(b, name, node.value)
                 return
             value = expression(b, node.value)
     except Stop:
+        b.scopes.bind(name, Poison())
         return
     if value.host is None:
         b.error("T2C243", f"`{name}` has to be a number known when the kernel is built", node)
         return
     _constant(b, name, value.host, node)
+
+
+def _within_range(b: Builder, name: str, node: cst.BaseExpression) -> None:
+    """Values from the command line have no place in the file: the message names what has them."""
+    value = node.expression if isinstance(node, cst.UnaryOperation) else node
+    if isinstance(value, cst.Integer) and value.evaluated_value >= 2**63:
+        b.fail("T2C237", f"{name} is {value.value}, which no integer type holds", node)
 
 
 def _size(b: Builder, name: str, node: cst.Call) -> None:

@@ -8,14 +8,18 @@ order   rename → gemms and warps → pinned layouts → shared layouts → lea
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
+from math import prod
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
-from tile2c.transpile.ir.forms import Function
+from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.ir.forms import Function, Launch
+from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CCall, Plan
 from tile2c.transpile.targets.simt import SimtTarget
 
+MOST_PRIVATE_BYTES = 512 * 1024  # local memory of a thread, on chips of every vendor
 _TYPES = frozenset(
-    "Pack Ring TensorMap Shared UNROLL infinity".split()
+    "Pack Ring TensorMap Shared UNROLL infinity not_a_number".split()
 )  # of helpers, called by none
 
 
@@ -25,6 +29,7 @@ def lower(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> P
     from tile2c.transpile.lower.simt.kernel import lower_function
 
     try:
+        _check_types(function, target)
         plan = lower_function(function, target, diagnostics)
         # Which helper functions the text calls is known only now; an author's name must hide none.
         hidden = author_names(function) & (_called(plan, set()) | _TYPES)
@@ -34,6 +39,38 @@ def lower(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> P
         diagnostics.add(problem.diagnostic)
         return None
     return _with_usable_entries(plan, target)
+
+
+def _check_types(function: Function, target: SimtTarget) -> None:
+    """Raises InputError for an argument or a buffer of a type that the dialect cannot say."""
+    told = [(p.name, p.tensor or p.scalar, p.span) for p in function.params]
+    told += [(x.name, x, x.span) for launch in function.launches for x in launch.buffers]
+    for name, value, span in told:
+        if value is not None and value.dtype.name not in target.dialect.types:
+            message = f"{name} is {value.dtype}, which {target.name} does not have"
+            raise failure("T2C557", message, span or function.span)
+    for launch in function.launches:
+        _check_private(launch, target)
+
+
+def _check_private(launch: Launch, target: SimtTarget) -> None:
+    """Raises InputError where arrays of each thread, spilled or not, cannot be there at all."""
+    x, y, z = launch.threads
+    for buffer in launch.buffers:
+        if buffer.scope not in ("local", "fragment"):
+            continue
+        elements = prod(b.known(extent) or 1 for extent in buffer.shape)
+        if buffer.scope == "fragment":
+            elements = -(-elements // (x * y * z))
+        size = elements * max(buffer.dtype.bits // 8, 1)
+        if size > MOST_PRIVATE_BYTES:
+            raise failure(
+                "T2C558",
+                f"{buffer.name} takes {size} bytes of every thread, and {target.name} has at most "
+                f"{MOST_PRIVATE_BYTES}",
+                buffer.span or launch.span,
+                help="try a smaller tile",
+            )
 
 
 def _called(value: object, found: set[str]) -> set[str]:
