@@ -205,15 +205,13 @@ class _Pipeline:
         enough = self._surely(self.staging.ahead)
         if not enough:
             call = Branch(condition=b.less(self.round, stop), then=(call,))
-        self.ctx.need("copies_commit")
-        commit = Do(call=CCall(dtype=INT32, function="copies_commit", args=()))
         start = self._start()
         loop = Loop(
             var=self.var,
             start=start,
             stop=b.add(start, ahead) if not b.literal(start, 0) else ahead,
             step=const(1),
-            body=(call, commit),
+            body=(call, *self._commit()),
             dtype=INT32,
         )
         section = Section(body=(declared, loop) if declared else (loop,))
@@ -272,31 +270,37 @@ class _Pipeline:
             name=self.var,
         )
 
+    def _commit(self, remark: str = "") -> tuple[CStmt, ...]:
+        """Closes the group of copies just started; nothing where all of them are synchronous."""
+        if self.ctx.unaligned:
+            return ()
+        self.ctx.need("copies_commit")
+        call = CCall(dtype=INT32, function="copies_commit", args=())
+        return (Do(call=call, remark=remark),)
+
     def _wait(self, ahead: int) -> Step:
-        self.ctx.need("copies_wait")
         pending: Expr = b.sub(self.depth, const(2)) if ahead else const(0)
         call = CCall(dtype=INT32, function="copies_wait", args=(), template=(pending,))
+        if not self.ctx.unaligned:
+            self.ctx.need("copies_wait")
         done = tuple(
             Access(buffer=name, write=True, version=0, depth=self.staging.depth, ring=self.var)
             for name in self.tiles
         )
         remark = f"this thread's part of tile {self.var} has arrived"
-        return Step(body=(Do(call=call, remark=remark),), completes=done, quote=self.loads)
+        body = () if self.ctx.unaligned else (Do(call=call, remark=remark),)
+        return Step(body=body, completes=done, quote=self.loads)
 
     def _issue(self, load: str, stop: Expr) -> Step:
         ahead = self.staging.ahead
-        self.ctx.need("copies_commit")
-        commit = Do(call=CCall(dtype=INT32, function="copies_commit", args=()))
         if not ahead:
             call: CStmt = Do(call=CCall(dtype=INT32, function=load, args=(self.round,)))
-            return Step(body=(call, commit), accesses=self._writes(0), quote=self.loads)
+            return Step(body=(call, *self._commit()), accesses=self._writes(0), quote=self.loads)
         later = b.step_back(self.round, self.depth)
         start = Do(call=CCall(dtype=INT32, function=load, args=(later,)))
         guarded = Branch(condition=b.less(later, stop), then=(start,))
-        commit = Do(
-            call=commit.call, remark="empty groups at the end keep the count for copies_wait right"
-        )
-        return Step(body=(guarded, commit), accesses=self._writes(ahead), quote=self.loads)
+        commit = self._commit("empty groups at the end keep the count for copies_wait right")
+        return Step(body=(guarded, *commit), accesses=self._writes(ahead), quote=self.loads)
 
 
 def staged_copy(ctx: Context, copy: Copy) -> ParallelLoop:

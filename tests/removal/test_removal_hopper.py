@@ -1,0 +1,35 @@
+"""Nothing in the kernels with roles orders or guards for nothing: what is taken out is missed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from removal import F16, Case, missed
+
+# The rounds outnumber the stages, so that each stage is filled again; sizes that end inside a tile.
+TMA = (((136, 520), F16), ((520, 72), F16))
+ANY = (((65, 133), F16), ((133, 67), F16))
+BIAS = (((72,), F16),)
+ONE = {"block_M": 64, "block_N": 64, "num_stages": 2}
+TWO = {"block_M": 128, "block_N": 64, "threads": 256, "num_stages": 3}
+
+# Where K is promised to be whole tiles, the loads of the other entry do not look where it ends.
+WHOLE = ((((64, 32), F16), ((32, 67), F16)), (((64, 0), F16), ((0, 67), F16)))
+PROMISED = {**ONE, "K%32": 0}
+
+CASES = {
+    "gemm": Case("gemm", (TMA, ANY), ONE, elsewhere=Case("gemm", WHOLE, PROMISED)),
+    "gemm_two": Case("gemm", (TMA, ANY), TWO, elsewhere=Case("gemm", WHOLE, {**TWO, "K%32": 0})),
+    "gemm_bias_relu": Case(
+        "gemm_bias_relu",
+        (TMA + BIAS, (*ANY, ((67,), F16))),
+        ONE,
+        elsewhere=Case("gemm_bias_relu", tuple((*one, ((67,), F16)) for one in WHOLE), PROMISED),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_everything_taken_out_of_roles_is_reported(tmp_path: Path, case: str) -> None:
+    assert missed(CASES[case], "cuda:sm_90a", tmp_path) == []
