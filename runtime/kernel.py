@@ -152,7 +152,7 @@ class Kernel:
         return {
             argument.name: int(bound.scalars[argument.name])  # type: ignore[call-overload]
             for argument in self.record.arguments
-            if argument.name in bound.scalars and argument.dtype.startswith(("int", "uint"))
+            if argument.name in bound.scalars and argument.dtype.startswith(("int", "uint", "bool"))
         }
 
     def _workspace(

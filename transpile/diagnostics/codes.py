@@ -89,6 +89,7 @@ CODES: dict[str, str] = {
     "T2C506": "threads have to wait for each other where only some of them get to",
     "T2C507": "an atomic on a type that the target's threads do not take",
     "T2C508": "a scan between memory of the block and of each thread",
+    "T2C509": "a launch under a condition that the caller cannot decide",
     "T2C513": "a gemm of element types that the target's matrix unit does not take",
     "T2C514": "an operand of a gemm that is not where the target reads it from",
     "T2C515": "the sums of a gemm are no fragment, or other gemms want them held otherwise",

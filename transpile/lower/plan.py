@@ -285,6 +285,15 @@ class LaunchPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """A scratch tensor: where it starts in the workspace and its size, in bytes."""
+
+    name: str
+    offset: Expr
+    bytes: Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TensorArg:
     """A tensor of the author's signature with the role the kernel gives it."""
 
@@ -292,7 +301,7 @@ class TensorArg:
     dtype: DType
     shape: tuple[Expr, ...]
     strides: tuple[Expr, ...] | None
-    role: Literal["in", "out", "inout"]
+    role: Literal["in", "out", "inout", "unused"]  # unused: by one of several launches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,3 +334,4 @@ class Plan:
     unproven: int = 0
     requires: tuple[str, ...] = ()  # conditions on addresses that every call must meet
     notes: tuple[str, ...] = ()  # further lines of the header comment
+    workspace: tuple[Workspace, ...] = ()  # scratch that the caller gives, in order

@@ -155,9 +155,16 @@ def _manifest(
         "args": [_arg(arg, printer) for arg in plan.args],
         "launch": [_launch(launch, plan, printer) for launch in plan.launches],
         "requires": list(plan.requires),
-        "workspace": None,
+        "workspace": _workspace(plan, printer),
         "modules": [],
     }
+
+
+def _workspace(plan: Plan, printer: CPrinter) -> JsonValue:
+    if not plan.workspace:
+        return None
+    last = plan.workspace[-1]
+    return {"bytes": printer(b.for_host(b.add(last.offset, last.bytes))), "align": 256}
 
 
 def _json(value: object) -> JsonValue:
@@ -194,11 +201,14 @@ def _launch(launch: LaunchPlan, plan: Plan, printer: CPrinter) -> JsonValue:
         "block": list(launch.block),
         "shared_bytes": launch.shared_bytes,
         "cluster": list(launch.cluster) if launch.cluster else None,
-        "args": [_launch_arg(param, printer) for param in entry.params],
+        "args": [_launch_arg(param, plan, printer) for param in entry.params],
     }
 
 
-def _launch_arg(param: EntryParam, printer: CPrinter) -> JsonValue:
+def _launch_arg(param: EntryParam, plan: Plan, printer: CPrinter) -> JsonValue:
+    if param.kind == "workspace":
+        part = next(part for part in plan.workspace if part.name == param.name)
+        return {"kind": "workspace", "name": param.name, "value": printer(b.for_host(part.offset))}
     if param.map is None:
         return {"kind": param.kind, "name": param.name}
     described: TensorMap = param.map

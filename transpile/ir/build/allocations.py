@@ -20,6 +20,7 @@ ALLOCATIONS: dict[str, Scope] = {
     "alloc_shared": "shared",
     "alloc_fragment": "fragment",
     "alloc_local": "local",
+    "alloc_global": "global",
     "alloc_var": "variable",
 }
 
@@ -28,15 +29,24 @@ def allocate(b: Builder, name: str, node: cst.Call, scope: Scope, about: Notes) 
     """Binds `name` to new storage. Arrays go to the launch; a variable becomes a statement."""
     if scope == "variable":
         return [_variable(b, name, node, about)]
+    from tile2c.transpile.ir.build import arithmetic
+    from tile2c.transpile.ir.build.expressions import expressions
+
     args = Arguments(b, node, f"T.alloc_{scope}")
     items = tuple_items(args.node_of("shape", 0))
     dtype = args.dtype("dtype", 1)
     args.text("scope", 2, "")
     args.finish()
-    shape = tuple(
-        conversions.settle(b, extent, item)
-        for extent, item in zip(static_shape(b, items, name), items, strict=True)
-    )
+    if scope == "global":
+        shape = tuple(
+            arithmetic.whole(b, extent, item, "an extent")
+            for extent, item in zip(expressions(b, items), items, strict=True)
+        )
+    else:
+        shape = tuple(
+            conversions.settle(b, extent, item)
+            for extent, item in zip(static_shape(b, items, name), items, strict=True)
+        )
     if dtype.kind == "handle":
         b.fail("T2C240", f"{name} cannot hold pointers", node)
     buffer = Buffer(

@@ -178,6 +178,9 @@ def _launch(state: State, launch: Launch) -> None:
         (buffer, tuple(whole(state, extent) for extent in buffer.shape))
         for buffer in launch.buffers
     ]
+    for buffer, shape in shapes:
+        if buffer.scope == "global" and buffer.name not in state.tensors:
+            state.tensors[buffer.name] = state.numbers.poison(shape, buffer.dtype)
     for place in itertools.product(*(range(extent) for extent in reversed(grid))):
         block = State(
             state.numbers, state.tensors, launch.threads, dict(state.env), memory=state.memory
@@ -187,6 +190,8 @@ def _launch(state: State, launch: Launch) -> None:
         for var, value in zip(launch.blocks, reversed(place), strict=True):
             block.env[var.name] = state.numbers.constant(value, var.dtype)
         for buffer, shape in shapes:
+            if buffer.scope == "global":
+                continue
             if buffer.scope == "local":
                 block.arrays[buffer.name] = state.numbers.poison((1, *shape), buffer.dtype)
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import isinf, isnan
 
 from tile2c.transpile.diagnostics import Diagnostics
@@ -46,6 +46,7 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.fit_reductions import fit_reductions
 from tile2c.transpile.lower.simt.frames import Apart, Frames, assign_layouts, walk
 from tile2c.transpile.lower.simt.hand_over import hand_over
+from tile2c.transpile.lower.simt.launches import lower_launches
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
 from tile2c.transpile.lower.simt.scan import scans_on_shared
@@ -61,31 +62,67 @@ _MOST_HANDOVERS = 200
 
 def lower_function(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> Plan:
     """The plan of a function; problems the user can mend are raised as InputError."""
+    from tile2c.transpile.render.expressions import CPrinter
+
     function = rename_reserved(function, target.dialect.reserved)
-    if len(function.launches) != 1:
-        raise failure(
-            "T2C520",
-            f"{function.name} holds {len(function.launches)} launches; one is lowered at a time for now",
-            function.span,
-        )
-    (launch,) = function.launches
+    names = SharedNames()
+    several = len(function.launches) > 1
+
+    def one(single: Function, launch: Launch, before: Sequence[Plan]) -> Plan:
+        return _lower_launch(single, launch, target, diagnostics, names, before, several)
+
+    return lower_launches(function, one, CPrinter(target.dialect))
+
+
+def _lower_launch(
+    function: Function,
+    launch: Launch,
+    target: SimtTarget,
+    diagnostics: Diagnostics,
+    names: SharedNames,
+    before: Sequence[Plan],
+    several: bool,
+) -> Plan:
+    """The plan of a function with this one launch; `before` are those of the text's other launches."""
     if launch.threads[0] * launch.threads[1] * launch.threads[2] > target.max_threads:
         raise failure(
             "T2C402", f"{target.name} has at most {target.max_threads} threads a block", launch.span
         )
     reason = ""
-    if target.warpgroup_matrix:
+    scratch = any(buffer.scope == "global" for buffer in launch.buffers)
+    if target.warpgroup_matrix and not before and not scratch:
         from tile2c.transpile.lower.simt.hopper import lower_with_roles
 
         found = lower_with_roles(function, launch, target, diagnostics)
         if isinstance(found, Plan):
             return found
         reason = found
-    lowered = _Lowered(function, launch, target, diagnostics, variant=False)
-    if lowered.ctx.wants_variant:
-        lowered = _Lowered(function, launch, target, diagnostics, variant=True)
-    plan = lowered.plan()
+    taken = frozenset(
+        str(dict(helper.fields)["name"])
+        for plan in before
+        for helper in plan.helpers
+        if helper.template in ("shared_struct", "shared_memory")
+    )
+
+    def lowered(variant: bool) -> _Lowered:
+        return _Lowered(
+            function, launch, target, diagnostics, variant=variant, taken=taken, names=names,
+            only_used=several,
+        )  # fmt: skip
+
+    found_one = lowered(False)
+    if found_one.ctx.wants_variant:
+        found_one = lowered(True)
+    plan = found_one.plan()
     return replace(plan, notes=(*plan.notes, f"path     mma.sync: {reason}")) if reason else plan
+
+
+@dataclass(slots=True)
+class SharedNames:
+    """Names of helpers that depend on what was asked for before, in any launch of the text."""
+
+    reducers: dict[str, tuple[str, str]] = field(default_factory=dict)
+    copies: dict[tuple[int, bool], str] = field(default_factory=dict)
 
 
 def starting_facts(function: Function, launch: Launch) -> Facts:
@@ -125,10 +162,13 @@ class _Lowered:
         variant: bool,
         unaligned: bool = False,
         taken: frozenset[str] = frozenset(),
+        names: SharedNames | None = None,
+        only_used: bool = False,
     ) -> None:
-        names = author_names(function)
+        shared, self.only_used = names or SharedNames(), only_used
+        known = author_names(function)
         namer = Namer(target.dialect.reserved | taken)
-        ours = names - {
+        ours = known - {
             var.name for stmt in walk(launch.body) for var in getattr(stmt, "loop_vars", ())
         }
         loops = {stmt.var.name for stmt in walk(launch.body) if isinstance(stmt, For | Pipelined)}
@@ -145,7 +185,9 @@ class _Lowered:
             threads=x * y * z,
             variant=variant,
             unaligned=unaligned,
-            author_names=names,
+            author_names=known,
+            reducers=shared.reducers,
+            copies=shared.copies,
         )
         for var, name in zip(launch.thread_vars, "xyz", strict=False):
             self.ctx.values[var.name] = b.local(f"threadIdx.{name}")
@@ -357,7 +399,7 @@ class _Lowered:
         params = self._params(body)
         bodies, entries, launches = self._entries(body, params)
         reads, writes = global_uses(ctx.launch.body)
-        args = tuple(_arg(p, reads, writes) for p in function.params)
+        args = tuple(_arg(p, reads, writes, self.only_used) for p in function.params)
         text = (bodies, entries)
         constants = tuple(c for c in function.constants if c.name and _names_const(text, c.name))
         constants = _with_hidden(constants, helpers, function)
@@ -408,6 +450,18 @@ class _Lowered:
                 )
             elif param.scalar is not None:
                 found.append(EntryParam(name=param.name, kind="scalar", dtype=param.scalar.dtype))
+        if self.only_used:
+            found = [param for param in found if _mentions(body, param.name)]
+        for buffer in ctx.launch.buffers:
+            if buffer.scope == "global" and _mentions(body, buffer.name):
+                found.append(
+                    EntryParam(
+                        name=buffer.name,
+                        kind="workspace",
+                        dtype=buffer.dtype,
+                        remark=f"[{', '.join(printer(b.in_words(e)) for e in buffer.shape)}], scratch",
+                    )
+                )
         for size in ctx.function.sizes:
             if _mentions(body, size.name) or self._in_names(size.name):
                 found.append(EntryParam(name=size.name, kind="size", dtype=size.dtype))
@@ -675,7 +729,9 @@ def headers(ctx: Context, function: Function) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _arg(param: object, reads: set[str], writes: set[str]) -> TensorArg | ScalarArg:
+def _arg(
+    param: object, reads: set[str], writes: set[str], several: bool = False
+) -> TensorArg | ScalarArg:
     from tile2c.transpile.ir.forms import Param
 
     assert isinstance(param, Param)
@@ -688,7 +744,7 @@ def _arg(param: object, reads: set[str], writes: set[str]) -> TensorArg | Scalar
         dtype=param.tensor.dtype,
         shape=param.tensor.shape,
         strides=param.tensor.strides,
-        role=role,  # type: ignore[arg-type]
+        role="unused" if several and param.name not in reads | writes else role,  # type: ignore[arg-type]
     )
 
 

@@ -1,0 +1,138 @@
+"""Functions with several launches, or with scratch memory: one plan from those of the launches.
+
+The first launch's entry has the kernel's name; each other one says what it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.ir.expr import Compare, Const, Expr, Logical, Unary, Var, const
+from tile2c.transpile.ir.forms import Function, Launch
+from tile2c.transpile.ir.walk import statements, writes
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.plan import LaunchPlan, Plan, Workspace
+
+One = Callable[[Function, Launch, Sequence[Plan]], Plan]
+ALIGN = 256  # bytes, of each scratch tensor
+_ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+
+
+def lower_launches(function: Function, lower: One, printer: Callable[[Expr], str]) -> Plan:
+    """Plans of all launches as one. `lower` makes that of a function with a single launch."""
+    if not function.launches:
+        raise failure("T2C404", f"{function.name} launches nothing", function.span)
+    plans: list[Plan] = []
+    taken: set[str] = set()
+    for number, launch in enumerate(function.launches):
+        name = _entry_name(function.name, launch, number, taken)
+        taken.add(name)
+        single = replace(function, name=name, launches=(launch,))
+        plan = lower(single, launch, plans)
+        plans.append(_conditional(plan, launch, number, printer))
+    whole = plans[0] if len(plans) == 1 else _joined(function, plans)
+    return replace(whole, workspace=_workspace(function))
+
+
+def _entry_name(name: str, launch: Launch, number: int, taken: set[str]) -> str:
+    if number == 0:
+        return name
+    for stmt in statements(launch.body):
+        for buffer in writes(stmt):
+            if buffer.scope == "global" and f"{name}_{buffer.name}" not in taken:
+                return f"{name}_{buffer.name}"
+    word = _ORDINALS[number - 1] if number <= len(_ORDINALS) else f"launch_{number + 1}"
+    return f"{name}_{word}"
+
+
+def _conditional(plan: Plan, launch: Launch, group: int, printer: Callable[[Expr], str]) -> Plan:
+    """The plan's launches as one group, under the author's condition."""
+    condition = host_condition(launch.when, printer) if launch.when is not None else None
+
+    def moved(part: LaunchPlan) -> LaunchPlan:
+        both = [f"({text})" if condition and part.when else text
+                for text in (condition, part.when) if text]  # fmt: skip
+        return replace(part, group=group, when=" and ".join(both) or None)
+
+    return replace(plan, launches=tuple(map(moved, plan.launches)))
+
+
+def host_condition(expr: Expr, printer: Callable[[Expr], str]) -> str:
+    """A condition over sizes and scalars as the manifest says it."""
+    if isinstance(expr, Logical):
+        sides = (host_condition(expr.a, printer), host_condition(expr.b, printer))
+        return f"({sides[0]}) {expr.op} ({sides[1]})"
+    if isinstance(expr, Unary) and expr.op == "not":
+        return f"not ({host_condition(expr.a, printer)})"
+    if isinstance(expr, Compare):
+        return f"{printer(b.for_host(expr.a))} {expr.op} {printer(b.for_host(expr.b))}"
+    if isinstance(expr, Const):
+        return str(int(expr.value))
+    if isinstance(expr, Var):
+        return expr.name
+    raise failure(
+        "T2C509",
+        "a launch under this condition: it has to compare sizes and integer parameters",
+        expr.span,
+    )
+
+
+def _joined(function: Function, plans: Sequence[Plan]) -> Plan:
+    first = plans[0]
+    constants = {c.name: c for plan in plans for c in plan.constants}
+    args = tuple(
+        _role(arg, [plan.args[place] for plan in plans]) for place, arg in enumerate(first.args)
+    )
+    return replace(
+        first,
+        name=function.name,
+        args=args,
+        constants=tuple(c for c in function.constants if c.name in constants),
+        headers=_all(plan.headers for plan in plans),
+        helpers=_all(plan.helpers for plan in plans),
+        bodies=tuple(body for plan in plans for body in plan.bodies),
+        entries=tuple(entry for plan in plans for entry in plan.entries),
+        launches=tuple(launch for plan in plans for launch in plan.launches),
+        launch_note="; then ".join(f"{plan.entries[0].name}: {plan.launch_note}" for plan in plans),
+        placed=tuple(part for plan in plans for part in plan.placed),
+        layouts=tuple(part for plan in plans for part in plan.layouts),
+        choices=tuple(part for plan in plans for part in plan.choices),
+        arcs=tuple(arc for plan in plans for arc in plan.arcs),
+        unproven=sum(plan.unproven for plan in plans),
+        requires=_all(plan.requires for plan in plans),
+        notes=_all(plan.notes for plan in plans),
+    )
+
+
+def _all(parts):  # type: ignore[no-untyped-def]
+    """Everything once, in order."""
+    return tuple(dict.fromkeys(part for group in parts for part in group))
+
+
+def _role(arg, same):  # type: ignore[no-untyped-def]
+    """What all launches together do with an argument."""
+    roles = {getattr(other, "role", "unused") for other in same} - {"unused"}
+    if not hasattr(arg, "role"):
+        return arg
+    if roles <= {"in"}:
+        return replace(arg, role="in")
+    return replace(arg, role="out" if roles == {"out"} else "inout")
+
+
+def _workspace(function: Function) -> tuple[Workspace, ...]:
+    """Scratch tensors of all launches, one behind the other; each starts aligned."""
+    found: dict[str, Workspace] = {}
+    offset: Expr = const(0)
+    for launch in function.launches:
+        for buffer in launch.buffers:
+            if buffer.scope != "global" or buffer.name in found:
+                continue
+            size: Expr = const(buffer.dtype.bytes)
+            for extent in buffer.shape:
+                size = b.mul(b.for_host(extent), size)
+            size = b.mul(b.ceil_div(size, const(ALIGN)), const(ALIGN))
+            found[buffer.name] = Workspace(name=buffer.name, offset=offset, bytes=size)
+            offset = b.add(offset, size)
+    return tuple(found.values())
