@@ -111,22 +111,23 @@ def test_torch_streams_and_graphs(add: Any) -> None:
     torch = pytest.importorskip("torch")
     a, b = (torch.rand(1000, device="cuda") for _ in range(2))
     c = add(a, b, 2.0)
-    assert c.device == a.device and torch.equal(c, 2 * a + b)
+    assert c.device == a.device
+    torch.testing.assert_close(c, 2 * a + b)
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         add(a, b, c, 3.0)
     stream.synchronize()
-    assert torch.equal(c, 3 * a + b)
+    torch.testing.assert_close(c, 3 * a + b)
     add(a, b, c, 4.0, stream=stream)
     stream.synchronize()
-    assert torch.equal(c, 4 * a + b)
+    torch.testing.assert_close(c, 4 * a + b)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         add(a, b, c, 5.0)
     c.zero_()
     graph.replay()
     torch.cuda.synchronize()
-    assert torch.equal(c, 5 * a + b)
+    torch.testing.assert_close(c, 5 * a + b)
 
 
 def test_cupy(add: Any) -> None:
