@@ -10,7 +10,7 @@
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   text     sha256 aa1b8c7bd643  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 b0406b1b88de  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -74,15 +74,6 @@ static __device__ void copy_async(T* shared, const T* global, int valid) {
                  : "memory");
 }
 
-// Closes the group of copies that this thread has started.
-static __device__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-// Waits until at most `pending` of this thread's groups of copies are open.
-template <int pending>
-static __device__ void copies_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
-}
-
 // Loads four 8x8 matrices of 16-byte rows: lane l passes the address of row l % 8 of matrix l / 8.
 static __device__ void load_matrices(unsigned (&r)[4], const half* row) {
     const unsigned src = __cvta_generic_to_shared(row);
@@ -100,6 +91,15 @@ static __device__ void load_matrices_transposed(unsigned (&r)[4], const half* ro
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(src)
                  : "memory");
+}
+
+// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 and l / 4 + 8, columns l % 4 * 2 + {0, 1}.
+static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // Where a tensor lies and how it is cut into boxes: made by the host, opaque here.
@@ -287,15 +287,6 @@ static __device__ void store_matrices(half* row, unsigned r0, unsigned r1, unsig
                  : "memory");
 }
 
-// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 and l / 4 + 8, columns l % 4 * 2 + {0, 1}.
-static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 // For rows that TMA can load: K % 8 == 0 and N % 8 == 0 and M > 0 and K > 0 and N > 0 and
 // A % 16 == 0 and B % 16 == 0 and C % 16 == 0.
 extern "C" __global__ void __launch_bounds__(384, 1) gemm(
@@ -432,17 +423,14 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
     const int ko_end = (K + block_K - 1) / block_K;
     for (int ko = 0; ko < num_stages - 1; ++ko) {
         if (ko < ko_end) load_tiles(ko);
-        copies_commit();
     }
 
     // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
     for (int ko = 0; ko < ko_end; ++ko) {
         const int stage = ko % num_stages;
-        copies_wait<num_stages - 2>();  // this thread's part of tile ko has arrived
         // tile ko is complete for all threads; nobody still reads the stage refilled next
         __syncthreads();
         if (ko + num_stages - 1 < ko_end) load_tiles(ko + num_stages - 1);
-        copies_commit();  // empty groups at the end keep the count for copies_wait right
 
         // T.gemm(A_shared, B_shared, C_local)
         for (int k = 0; k < block_K; k += 16) {
