@@ -23,7 +23,7 @@ def from_fragments(
         B: T.Tensor((N, K) if trans_B else (K, N), dtype),
         C: T.Tensor((M, N), sum_dtype),
     ):
-        with T.Kernel(1, threads=threads) as bx:
+        with T.Kernel(1, threads=threads):
             A_tile = T.alloc_shared((K, M) if trans_A else (M, K), dtype)
             B_tile = T.alloc_shared((N, K) if trans_B else (K, N), dtype)
             A_local = T.alloc_fragment((K, M) if trans_A else (M, K), dtype)
@@ -57,7 +57,7 @@ def parts(M=32, N=32, K=64, threads=64, dtype="float16", sum_dtype="float32"):
         B: T.Tensor((K, 2 * N), dtype),
         C: T.Tensor((M, N), sum_dtype),
     ):
-        with T.Kernel(1, threads=threads) as bx:
+        with T.Kernel(1, threads=threads):
             A_stack = T.alloc_shared((2, M, K), dtype)
             B_wide = T.alloc_shared((K, 2 * N), dtype)
             C_local = T.alloc_fragment((M, N), sum_dtype)
@@ -87,7 +87,7 @@ def clearing(M=32, N=32, K=32, rounds=3, threads=64, always=False, dtype="float1
         B: T.Tensor((rounds, K, N), dtype),
         C: T.Tensor((M, N), "float32"),
     ):
-        with T.Kernel(1, threads=threads) as bx:
+        with T.Kernel(1, threads=threads):
             A_shared = T.alloc_shared((M, K), dtype)
             B_shared = T.alloc_shared((K, N), dtype)
             C_local = T.alloc_fragment((M, N), "float32")
@@ -123,7 +123,7 @@ def chain(
         V: T.Tensor((L, N), dtype),
         C: T.Tensor((M, N), "float32"),
     ):
-        with T.Kernel(1, threads=threads) as bx:
+        with T.Kernel(1, threads=threads):
             A_shared = T.alloc_shared((M, K), dtype)
             B_shared = T.alloc_shared((L, K), dtype)
             V_shared = T.alloc_shared((L, N), dtype)

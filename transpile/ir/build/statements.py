@@ -256,11 +256,30 @@ def _call(b: Builder, node: cst.Call, about: Notes) -> list[Stmt]:
         message = args.text("msg", 1, "")
         args.finish()
         return [Assert(condition=conversions.condition(b, value, node), message=message)]
+    if name in WARPGROUP_WAITS:  # products are done when their statement is
+        return []
+    if name == "gemm_sp":
+        b.fail(
+            "T2C559",
+            "T.gemm_sp multiplies by a matrix with 2 of 4 elements left out, which no target here does",
+            node.func,
+            help="expand the matrix to a shared tile and use T.gemm",
+        )
     b.fail("T2C231", f"T.{name} is not supported as a statement", node.func)
 
 
+GEMMS = ("gemm", "gemm_v1", "gemm_v2", "wgmma_gemm")
+WARPGROUP_WAITS = (
+    "wait_wgmma",
+    "warpgroup_arrive",
+    "warpgroup_commit_batch",
+    "warpgroup_wait",
+    "warpgroup_fence_operand",
+)
+
+
 def _tile_statement(b: Builder, node: cst.Call, name: str) -> Stmt | None:
-    known = name in ("copy", "fill", "clear", "gemm", "gemm_v1", "gemm_v2", "transpose")
+    known = name in ("copy", "fill", "clear", "transpose", *GEMMS)
     scan = name in ("cumsum", "cummax")
     if not (known or scan or name in reductions.REDUCTIONS):
         return None

@@ -35,6 +35,8 @@ POLICIES: dict[str, Policy] = {
     "GemmWarpPolicy.FullRow": "full_row",
     "GemmWarpPolicy.FullCol": "full_col",
 }
+FLOATS_8 = {"float8_e4m3fn", "float8_e5m2"}  # the types that one gemm may mix
+
 ACCUMULATORS: dict[str, tuple[str, ...]] = {
     "float16": ("float32", "float16"),
     "bfloat16": ("float32", "bfloat16"),
@@ -192,7 +194,7 @@ def _check_gemm_types(
     b: Builder, left: Region, right: Region, target: Region, nodes: list[cst.BaseExpression]
 ) -> None:
     a, c, sums = left.buffer.dtype, right.buffer.dtype, target.buffer.dtype
-    if a != c:
+    if a != c and not {a.name, c.name} <= FLOATS_8:
         b.fail(
             "T2C305",
             f"{left.buffer.name} holds {a} but {right.buffer.name} holds {c}: gemm needs one type",

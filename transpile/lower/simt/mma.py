@@ -363,14 +363,15 @@ class MmaWriter:
         if self.quads:
             fields["a_turned"] = self.a.way == "vector" and self.a.k_in_rows
             fields["b_turned"] = self.b.way == "vector" and self.b.k_in_rows
-        words = [self.a.dtype.name, f"k{instruction.k}", f"into_{sums.name}"]
+        words = [self.a.dtype.name]
+        if self.b.dtype != self.a.dtype:
+            words.append(f"by_{self.b.dtype.name}")
+        words += [f"k{instruction.k}", f"into_{sums.name}"]
         if self.quads:
             words += [
                 "a_turned" if fields["a_turned"] else "",
                 "b_turned" if fields["b_turned"] else "",
             ]
-        if self.b.dtype != self.a.dtype:
-            words.append(f"by_{self.b.dtype.name}")
         if instruction.through:
             fields["inner"] = self._inner(instruction.through)
             for kind in sorted({self.a.dtype.name, self.b.dtype.name}):
