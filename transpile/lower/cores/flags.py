@@ -48,7 +48,7 @@ def place_flags(
     setup: tuple[Step, ...], body: tuple[Step, ...], tiles: dict[str, Tile]
 ) -> tuple[Step, ...]:
     """The body of the block loop with its flags; it runs once a block, one after the other."""
-    walker = _Walker(tiles, _rewritten(body, frozenset()))
+    walker = _Walker(tiles, *_rewritten(body, frozenset()))
     _, state = walker.steps(setup, frozenset())
     while True:
         steps, after = walker.steps(body, state)
@@ -59,8 +59,9 @@ def place_flags(
 
 
 class _Walker:
-    def __init__(self, tiles: dict[str, Tile], rewritten: set[str]) -> None:
+    def __init__(self, tiles: dict[str, Tile], rewritten: set[str], same_place: set[str]) -> None:
         self.tiles = tiles
+        self.same_place = same_place  # of these, surely
         self.rewritten = rewritten  # tensors of which a block may write an element twice
 
     def steps(
@@ -152,10 +153,13 @@ class _Walker:
             if not modes:
                 continue
             why = self.reason(use, "write" in modes)
+            proven = use.memory in self.tiles or use.memory in self.same_place
+            if not proven:
+                why = f"{why}; kept because a dependence could not be disproved"
             if before == use.unit:
-                added.append(Barrier(unit=before, remark=why))
+                added.append(Barrier(unit=before, remark=why, proven=proven))
             else:
-                added.append(Order(before=before, after=use.unit, remark=why))
+                added.append(Order(before=before, after=use.unit, remark=why, proven=proven))
             state = _settled(state, before, use.unit)
         return state
 
@@ -209,10 +213,12 @@ def _uses(step: Step) -> list[_Use]:
     return []
 
 
-def _rewritten(body: tuple[Step, ...], loops: frozenset[str]) -> set[str]:
-    """Tensors stored to at two places, or in a loop whose variable does not move the place."""
+def _rewritten(body: tuple[Step, ...], loops: frozenset[str]) -> tuple[set[str], set[str]]:
+    """Tensors stored to at two places, or in a loop whose variable does not move the place; these
+    again, alone."""
     seen: set[str] = set()
     twice: set[str] = set()
+    same_place: set[str] = set()
 
     def visit(steps: tuple[Step, ...], around: frozenset[str]) -> None:
         for step in steps:
@@ -221,14 +227,16 @@ def _rewritten(body: tuple[Step, ...], loops: frozenset[str]) -> set[str]:
                 inner = around | {step.var.name}
             if isinstance(step, CopyOut):
                 moving = {var.name for var in variables_of(step.offset)}
-                if step.tensor in seen or not around <= moving:
+                if not around <= moving:
+                    same_place.add(step.tensor)
+                if step.tensor in seen or step.tensor in same_place:
                     twice.add(step.tensor)
                 seen.add(step.tensor)
             for part in bodies(step):
                 visit(part, inner)
 
     visit(body, loops)
-    return twice
+    return twice, same_place
 
 
 def flags_used(body: tuple[Step, ...]) -> frozenset[frozenset[Unit]]:

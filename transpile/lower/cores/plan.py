@@ -130,10 +130,14 @@ class QueueStep(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order(Step):
-    """What `after` does from here on waits for all that `before` has been given so far."""
+    """What `after` does from here on waits for all that `before` has been given so far.
+
+    Not `proven`: kept since the two may touch the same bytes of a tensor.
+    """
 
     before: Unit
     after: Unit
+    proven: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +145,7 @@ class Barrier(Step):
     """The same within one unit."""
 
     unit: Unit
+    proven: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,11 +271,21 @@ class CoresPlan:
     choices: tuple[Choice, ...] = ()
     sizes: tuple[str, ...] = ()
 
+    @property
+    def unproven(self) -> int:
+        """Orders that are kept because a dependence could not be disproved."""
+        return _unproven(self.body)
+
 
 AnyStep = (
     VectorCall | CopyIn | CopyOut | QueueStep | Order | Barrier | ReadElement | WriteElement | Local
     | Assign | Loop | WhileLoop | Branch | Leave
 )  # fmt: skip
+
+
+def _unproven(steps: tuple[Step, ...]) -> int:
+    own = sum(isinstance(step, Order | Barrier) and not step.proven for step in steps)
+    return own + sum(_unproven(part) for step in steps for part in bodies(step))
 
 
 def bodies(step: Step) -> tuple[tuple[Step, ...], ...]:

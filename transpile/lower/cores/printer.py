@@ -32,6 +32,8 @@ def print_plan(plan: CoresPlan) -> str:
     """Readable, stable, not meant to be parsed."""
     lines = [f"plan {plan.name}"]
     lines += [f"  choice {c.name}: {c.value}  ({c.reason})" for c in plan.choices]
+    if plan.unproven:
+        lines.append(f"  dependences that only could not be disproved: {plan.unproven}")
     lines.append(f"  blocks {show(plan.blocks)}, grid {show(plan.grid)}")
     lines.append(f"  local memory {plan.local_bytes} bytes")
     for tile in plan.tiles:
