@@ -39,11 +39,12 @@ def known(expr: Expr) -> int | None:
         a, b = known(expr.a), known(expr.b)
         if a is None or b is None:
             return None
-        return _fold(expr.op, a, b)
+        return fold(expr.op, a, b)
     return None
 
 
-def _fold(op: BinaryOp, a: int, b: int) -> int | None:
+def fold(op: BinaryOp, a: int, b: int) -> int | None:
+    """The value of integer arithmetic, or None where it has none (division by zero)."""
     if op in ("//", "%", "truncdiv", "truncmod", "ceildiv") and b == 0:
         return None
     match op:
@@ -73,7 +74,7 @@ def _fold(op: BinaryOp, a: int, b: int) -> int | None:
 def _binary(op: BinaryOp, a: Expr, b: Expr, dtype: DType | None = None) -> Expr:
     x, y = _plain(a), _plain(b)
     if x is not None and y is not None:
-        folded = _fold(op, x, y)
+        folded = fold(op, x, y)
         if folded is not None:
             return const(folded, dtype=a.dtype)
     return Binary(dtype=dtype or a.dtype, op=op, a=a, b=b)

@@ -7,11 +7,13 @@ proven" means a guard or a barrier, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Cast, Compare, Const, Expr, Logical, Unary, Var, const
+from tile2c.transpile.lower.build import fold, walk
 
 # Bound on isl's work for one question, in its own operations: bytes of output must not depend on time.
 _MAX_OPERATIONS = 20_000
@@ -99,6 +101,8 @@ class Facts:
         bound = self._lowest(linear(expr))
         if bound is not None and bound >= low:
             return True
+        if self._counterexample(expr, low):
+            return False
         return self._ask_isl(expr, low)
 
     def non_negative(self, expr: Expr) -> bool:
@@ -158,6 +162,45 @@ class Facts:
         bound = self._lowest(negated)
         return None if bound is None else -bound
 
+    # ---- counterexamples
+
+    def _counterexample(self, expr: Expr, low: int) -> bool:
+        """Whether a few sample sizes, with every variable at one end of its range, refute expr >= low.
+
+        Most questions whose answer is no are settled here, without asking isl.
+        """
+        return any(
+            (value := _evaluate(expr, at)) is not None and value < low for at in self._samples(expr)
+        )
+
+    def _samples(self, expr: Expr) -> Iterator[dict[str, int]]:
+        """Values of the expression's variables, within their ranges and under the conditions."""
+        names = {var.name for var in _variables(expr)}
+        for size in _SAMPLE_SIZES:
+            for highest in (True, False):
+                at: dict[str, int] = {}
+                if all(self._sample(name, size, highest, at) for name in sorted(names)):
+                    if all(_holds(condition, at) for condition in self.conditions):
+                        yield at
+
+    def _sample(self, name: str, size: int, highest: bool, at: dict[str, int]) -> bool:
+        """Sets a variable, after those its range depends on; False if the range is empty or unknown."""
+        if name in at:
+            return True
+        if name not in self.ranges:
+            divisor = self.divisors.get(name, 1)
+            at[name] = -(-size // divisor) * divisor
+            return True
+        first, last = self.ranges[name]
+        needed = {var.name for var in (*_variables(first), *_variables(last))} - {name}
+        if not all(self._sample(other, size, highest, at) for other in sorted(needed)):
+            return False
+        ends = (_evaluate(first, at), _evaluate(last, at))
+        if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
+            return False
+        at[name] = ends[1] if highest else ends[0]
+        return True
+
     # ---- isl
 
     def _ask_isl(self, expr: Expr, low: int) -> bool:
@@ -180,9 +223,56 @@ class Facts:
                 parts.append(f"{name} mod {self.divisors[var.name]} = 0")
             pending += [other for other in writer.fresh if other.name not in done]
         parts += [text for text in (writer.condition(c) for c in self.conditions) if text]
-        if not writer.names:
-            return False
+        if not writer.names:  # nothing varies
+            value = _evaluate(expr, {})
+            return value is not None and value >= low
         return _empty(f"{{ [{', '.join(writer.names.values())}] : {' and '.join(parts)} }}")
+
+
+# Sizes to try: none, one, an odd one past a tile, one between tiles. Multiples of promised divisors are taken.
+_SAMPLE_SIZES = (0, 1, 129, 1000)
+
+
+def _variables(expr: Expr) -> list[Var]:
+    return [part for part in walk(expr) if isinstance(part, Var)]
+
+
+def _evaluate(expr: Expr, at: Mapping[str, int]) -> int | None:
+    """The integer value at these variables, or None for what has no value here."""
+    if isinstance(expr, Const):
+        return int(expr.value)
+    if isinstance(expr, Var):
+        return at.get(expr.name)
+    if isinstance(expr, Cast) and expr.dtype.is_integer and expr.a.dtype.is_integer:
+        return _evaluate(expr.a, at)
+    if isinstance(expr, Unary) and expr.op == "-":
+        value = _evaluate(expr.a, at)
+        return None if value is None else -value
+    if isinstance(expr, Binary):
+        a, b = _evaluate(expr.a, at), _evaluate(expr.b, at)
+        return None if a is None or b is None else fold(expr.op, a, b)
+    return None
+
+
+def _holds(condition: Expr, at: Mapping[str, int]) -> bool:
+    """Whether a condition surely holds at these variables."""
+    if isinstance(condition, Logical):
+        sides = (_holds(condition.a, at), _holds(condition.b, at))
+        return all(sides) if condition.op == "and" else any(sides)
+    if isinstance(condition, Compare):
+        a, b = _evaluate(condition.a, at), _evaluate(condition.b, at)
+        return a is not None and b is not None and _COMPARE[condition.op](a, b)
+    return False
+
+
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 class _IslWriter:
