@@ -224,7 +224,7 @@ class Facts:
             pending += [other for other in writer.fresh if other.name not in done]
         parts += [text for text in (writer.condition(c) for c in self.conditions) if text]
         if not writer.names:  # nothing varies
-            value = _evaluate(expr, {})
+            value = _evaluate(expr, {var.name: 0 for var in _variables(expr)})
             return value is not None and value >= low
         return _empty(f"{{ [{', '.join(writer.names.values())}] : {' and '.join(parts)} }}")
 
