@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tile2c
 from tile2c.transpile import pipeline
-from tile2c.transpile.diagnostics import Diagnostics, InputError
+from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir import interpret
 from tile2c.transpile.stage.defines import parse_defines
 
@@ -78,7 +78,7 @@ def refusal(folder: Path, text: str, target: str = CUDA, **defines: object) -> s
     """The messages with which a program is refused; fails if it is not."""
     try:
         tile2c.build(written(folder, text), folder / "out", target, defines, backend="emulate")
-    except InputError as problem:
+    except tile2c.TranspileError as problem:
         return str(problem)
     raise AssertionError("the program was not refused")
 

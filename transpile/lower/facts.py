@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Cast, Compare, Const, Expr, Logical, Unary, Var, const
 from tile2c.transpile.lower.build import fold, walk
+from tile2c.transpile.ir.forms import For, Pipelined
 
 # Bound on isl's work for one question, in its own operations: bytes of output must not depend on time.
 _MAX_OPERATIONS = 20_000
@@ -74,6 +75,14 @@ class Facts:
         """Also low <= var < stop."""
         high = Binary(dtype=INT32, op="-", a=stop, b=const(1))
         return replace(self, ranges={**self.ranges, var.name: (low, high)})
+
+    def with_loop(self, loop: For | Pipelined) -> Facts:
+        """Also the range of a serial loop's variable, whichever way it counts."""
+        if isinstance(loop, For) and loop.step < 0:
+            low = Binary(dtype=INT32, op="+", a=loop.stop, b=const(1))
+            stop = Binary(dtype=INT32, op="+", a=loop.start, b=const(1))
+            return self.with_range(loop.var, low, stop)
+        return self.with_range(loop.var, loop.start, loop.stop)
 
     def with_at_least(self, var: Var, low: int) -> Facts:
         """Also var >= low."""

@@ -130,6 +130,9 @@ class StatementPrinter:
         step = f"{loop.var} += {self.c(loop.step)}"
         if isinstance(loop.step, Const) and loop.step.value == 1:
             step = f"++{loop.var}"
+        elif isinstance(loop.step, Const) and loop.step.value < 0:
+            test = f"{loop.var} > {self.c(loop.stop)}"
+            step = f"{loop.var} -= {-loop.step.value}" if loop.step.value < -1 else f"--{loop.var}"
         kind = self.c.type_name(loop.dtype)
         body = self.block(loop.body, columns - 4)
         head = f"for ({kind} {loop.var} = {self.c(loop.start)}; {test}; {step}) "

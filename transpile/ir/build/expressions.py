@@ -77,8 +77,9 @@ def _expression(b: Builder, node: cst.BaseExpression) -> Value:
             op = "and" if isinstance(node.operator, cst.And) else "or"
             return arithmetic.logical(b, op, left, right, node)
         case cst.IfExp():
+            test = expression(b, node.test)
             with always(b, node):
-                test, left, right = expressions(b, (node.test, node.body, node.orelse))
+                left, right = expressions(b, (node.body, node.orelse))
             return arithmetic.select(b, test, left, right, node, lazy=True)
         case cst.Subscript():
             return _element(b, node)

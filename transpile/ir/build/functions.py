@@ -85,6 +85,11 @@ def call(b: Builder, node: cst.Call) -> Value:
         (value,) = args.values("x")
         expr = arithmetic.whole(b, value, node, f"the argument of T.{name}")
         return Value(Call(dtype=INT32, function=name, args=(expr,), span=b.span(node)))
+    from tile2c.transpile.ir.build.warp import warp_value
+
+    told = warp_value(b, name, args, node)
+    if told is not None:
+        return told
     found = thread_value(b, name, args, node)
     if found is not None:
         return found
@@ -153,8 +158,12 @@ def _ldexp(b: Builder, args: Arguments, node: cst.Call) -> Value:
 
 
 def _clamp(b: Builder, args: Arguments, node: cst.Call) -> Value:
+    """min(max(x, low), high); a NaN stays one, as in NumPy and torch."""
     value, low, high = args.values("x", "min_val", "max_val")
-    return arithmetic.binary(b, "min", arithmetic.binary(b, "max", value, low, node), high, node)
+    plain = arithmetic.binary(b, "max", value, low, node)
+    if not plain.dtype.is_float:
+        return arithmetic.binary(b, "min", plain, high, node)
+    return _same_type(b, "clamp", (value, low, high), node)
 
 
 def _align_up(b: Builder, args: Arguments, node: cst.Call) -> Value:
@@ -173,8 +182,10 @@ def _choice(lazy: bool) -> Callable[[Builder, Arguments, cst.Call], Value]:
     def build(b: Builder, args: Arguments, node: cst.Call) -> Value:
         from tile2c.transpile.ir.build.expressions import always
 
+        test = args.value("cond", 0)
         with always(b, node):
-            test, left, right = args.values("cond", "true_value", "false_value")
+            left, right = args.value("true_value", 1), args.value("false_value", 2)
+        args.finish()
         return arithmetic.select(b, test, left, right, node, lazy=lazy)
 
     return build

@@ -24,6 +24,7 @@ from tile2c.transpile.ir.interpret import operations
 from tile2c.transpile.ir.interpret.access import load
 from tile2c.transpile.ir.interpret.numbers import Array
 from tile2c.transpile.ir.interpret.state import State, both, mask_of, some, without
+from tile2c.transpile.ir.interpret.warp import FUNCTIONS, between_lanes
 
 
 def evaluate(state: State, expr: Expr) -> Array:
@@ -60,6 +61,8 @@ def evaluate(state: State, expr: Expr) -> Array:
         case Call():
             args = [evaluate(state, arg) for arg in node.args]
             types = [arg.dtype for arg in node.args]
+            if node.function in FUNCTIONS:
+                return between_lanes(state, node, args)
             return operations.call(numbers, node.function, node.dtype, types, args)
         case _:
             assert_never(node)

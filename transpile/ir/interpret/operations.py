@@ -186,6 +186,10 @@ def call(
     if function in CLASSES:
         return CLASSES[function](wide[0])
     match function:
+        case "clamp":
+            value, low, high = wide
+            kept = np.where(value < low, low, np.where(value > high, high, value))
+            return numbers.rounded(kept, dtype)
         case "ldexp":
             return numbers.rounded(np.ldexp(wide[0], wide[1]), dtype)
         case "nextafter":

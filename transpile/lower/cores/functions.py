@@ -44,6 +44,10 @@ class Functions:
         if name in ("min", "max") and len(expr.args) == 2:
             left, right = expr.args
             return self.v.binary(Binary(dtype=dtype, op=name, a=left, b=right), want)  # type: ignore[arg-type]
+        if name == "clamp":
+            value, low, high = expr.args
+            above = Binary(dtype=dtype, op="max", a=value, b=low)
+            return self.v.binary(Binary(dtype=dtype, op="min", a=above, b=high), want)
         if name not in (*_FUNCTIONS, *_SCALED, *_ROUND, "rsqrt", "sigmoid", "tanh"):
             raise self.v.none(name, expr)
         if not self.v.tiles.target.can("Exp", dtype.name):

@@ -107,7 +107,7 @@ def _loop(stmt: forms.For | forms.Pipelined, context: Context) -> None:
     step = stmt.step if isinstance(stmt, forms.For) else 1
     facts = context.facts
     if step > 0:
-        facts = facts.with_range(stmt.var, stmt.start, stmt.stop)
+        facts = facts.with_loop(stmt)
     with context.nested(stmt.var, facts=facts) as scope:
         lower_statements(stmt.body, context)
     body = context.body(scope)
@@ -271,7 +271,7 @@ class _Parallel:
         """The iterations are independent, so the loop can run outside of them."""
         start = self.context.scalars.lower(stmt.start, self.context.facts, self.context.emit)
         stop = self.context.scalars.lower(stmt.stop, self.context.facts, self.context.emit)
-        facts = self.context.facts.with_range(stmt.var, stmt.start, stmt.stop)
+        facts = self.context.facts.with_loop(stmt)
         with self.context.nested(stmt.var, facts=facts) as scope:
             for inner in stmt.body:
                 self.statement(inner, replace(vectors, facts=facts), guard)

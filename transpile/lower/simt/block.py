@@ -115,8 +115,6 @@ class BlockLowering:
         return [self._serial(stmt, stmt.var, stmt.start, stmt.stop, 1, False)]
 
     def _for(self, stmt: For) -> Node:
-        if stmt.step <= 0:
-            raise failure("T2C502", "loops that count down are not lowered yet", stmt.span)
         return self._serial(stmt, stmt.var, stmt.start, stmt.stop, stmt.step, stmt.kind == "unroll")
 
     def _serial(
@@ -125,7 +123,7 @@ class BlockLowering:
         ctx, place = self.ctx, Place(values={})
         name = ctx.namer.author(var.author or var.name)
         facts = ctx.facts
-        ctx.facts = facts.with_range(var, start, stop)
+        ctx.facts = facts.with_loop(stmt)
         if name != var.name:
             ctx.values[var.name] = b.local(name, var.dtype)
         body = self.body(stmt.body)
@@ -142,7 +140,8 @@ class BlockLowering:
             comments=(*stmt.comments, *((stmt.quote,) if stmt.quote else ())),
             remark=stmt.remark,
         )
-        runs = facts.at_least(b.sub(stop, start), 1)
+        way = b.sub(stop, start) if step > 0 else b.sub(start, stop)
+        runs = facts.at_least(way, 1)
         return LoopStep(
             frame=Section(body=(frame,), span=stmt.span), body=tuple(body), runs=runs, name=name
         )
@@ -165,12 +164,13 @@ class BlockLowering:
     def _if(self, stmt: If) -> Node:
         ctx = self.ctx
         condition = convert(ctx, stmt.condition, Place(values={}))
-        facts = ctx.facts
+        facts, outer = ctx.facts, ctx.divergent
+        ctx.divergent = outer or self._divergent(stmt.condition)
         ctx.facts = facts.with_condition(stmt.condition)
         then = self.body(stmt.then)
         ctx.facts = facts.with_condition(b.negate(stmt.condition))
         orelse = self.body(stmt.orelse)
-        ctx.facts = facts
+        ctx.facts, ctx.divergent = facts, outer
         return BranchStep(
             condition=condition,
             then=tuple(then),

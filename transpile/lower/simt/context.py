@@ -83,6 +83,7 @@ class Context:
     terms: dict[tuple[int, int, int], str] = field(
         default_factory=dict
     )  # named parts of coordinates
+    divergent: bool = False  # here only some of the threads run
     handed: dict[str, Buffer] = field(default_factory=dict)  # fragment -> the tile it goes through
     author_names: frozenset[str] = frozenset()
     values: dict[str, Expr] = field(default_factory=dict)  # IR variable -> plan expression

@@ -242,7 +242,7 @@ class _Lowered:
         facts = ctx.facts
         for stmt in walk(settled.body):
             if isinstance(stmt, For | Pipelined):
-                ctx.facts = ctx.facts.with_range(stmt.var, stmt.start, stmt.stop)
+                ctx.facts = ctx.facts.with_loop(stmt)
         try:
             return assign_layouts(ctx, settled.body, settled.pinned)
         finally:
@@ -697,7 +697,7 @@ _ORDER = (
     "unroll", "infinity", "not_a_number", "vector_type", "swizzle", "row_groups", "shared_struct", "shared_size", "shared_memory", "pack", "load_vector", "store_vector",
     "load_whole_vector", "store_whole_vector",
     "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "load_registers",
-    "register_of", "round_to_tf32", "widened_float8_e4m3fn", "widened_float8_e5m2", "mma_m16n8k16", "mma_m16n8k16_of_k8", "mma_m16n8k32_widened", "floor_div", "floor_mod", "ceil_div", "keeps_nan",
+    "register_of", "round_to_tf32", "widened_float8_e4m3fn", "widened_float8_e5m2", "mma_m16n8k16", "mma_m16n8k16_of_k8", "mma_m16n8k32_widened", "floor_div", "floor_mod", "ceil_div", "clamp", "keeps_nan",
     "lanes_reduce", "lanes_scan", "last_lane", "compare_swap", "atomic_swap",
     "tensor_map", "shared_addr", "barrier_init", "barriers_visible", "barrier_expect", "barrier_arrive",
     "barrier_wait", "ring", "consumers_sync", "warpgroup_sync", "tma_load", "tma_store", "tma_store_commit",

@@ -114,7 +114,7 @@ def _misfits(
     facts = ctx.facts
     for stmt in walk(body):
         if isinstance(stmt, For | Pipelined):
-            ctx.facts = ctx.facts.with_range(stmt.var, stmt.start, stmt.stop)
+            ctx.facts = ctx.facts.with_loop(stmt)
     assign_layouts(ctx, body, pinned)
     ctx.facts = facts
     misfits: Misfits = []

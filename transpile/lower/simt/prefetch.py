@@ -125,7 +125,7 @@ class _Prefetch:
         for name in self.tiles:
             ctx.ring[name] = Ring(self.depth, const(self.depth), b.local(self.slot), self.var)
         facts = ctx.facts
-        ctx.facts = facts.with_range(stmt.var, stmt.start, stmt.stop)
+        ctx.facts = facts.with_loop(stmt)
         halves = [self._halves(copy) for copy in self.loads]
         tiles = "_".join(self.tiles)
         self.load = ctx.namer.ours("load_tiles", f"load_{tiles}")

@@ -133,11 +133,9 @@ def _branch(ctx: Context, stmt: If, place: Place) -> CStmt:
 
 def _loop(ctx: Context, stmt: For, place: Place) -> CStmt:
     """A serial loop of one thread."""
-    if stmt.step <= 0:
-        raise failure("T2C502", "loops that count down are not lowered yet", stmt.span)
     name = ctx.namer.author(stmt.var.author or stmt.var.name)
     facts = ctx.facts
-    ctx.facts = facts.with_range(stmt.var, stmt.start, stmt.stop)
+    ctx.facts = facts.with_loop(stmt)
     counter = Var(dtype=stmt.var.dtype, name=name, kind="loop")
     inner = replace(place, values={**place.values, stmt.var.name: counter})
     loop = Loop(

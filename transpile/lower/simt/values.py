@@ -27,6 +27,7 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CCall, Element, Wide
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.layouts import Digit, Layout
+from tile2c.transpile.lower.simt.warp import lower_warp
 
 
 @dataclass(slots=True)
@@ -81,6 +82,12 @@ def convert(ctx: Context, expr: Expr, place: Place) -> Expr:
 
 def _call(ctx: Context, expr: Call) -> Expr:
     """Functions that this dialect has only for float are taken there and back."""
+    told = lower_warp(ctx, expr)
+    if told is not None:
+        return told
+    if expr.function == "clamp":
+        ctx.need("clamp")
+        return CCall(dtype=expr.dtype, function="clamp", args=expr.args)
     functions = ctx.target.dialect.functions
     if (expr.function, expr.dtype.name) in functions or not expr.dtype.is_float:
         return expr

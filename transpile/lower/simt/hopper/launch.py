@@ -141,7 +141,7 @@ class WithRoles(ordinary._Lowered):
         ctx, facts = self.ctx, self.ctx.facts
         for stmt in walk(self.body):
             if isinstance(stmt, For | Pipelined):
-                ctx.facts = ctx.facts.with_range(stmt.var, stmt.start, stmt.stop)
+                ctx.facts = ctx.facts.with_loop(stmt)
         self.frames = assign_layouts(ctx, self.body, layouts)
         ctx.facts = facts
 

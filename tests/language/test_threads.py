@@ -1,0 +1,103 @@
+"""Statements of single threads, and what threads of a warp tell each other (language.md 7, 14)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from language_programs import CUDA, HIP, checked, empty, refusal, values
+
+
+@pytest.mark.parametrize("target", [CUDA, "hip:gfx1100"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float16"])
+def test_shuffles_and_votes(tmp_path: Path, target: str, dtype: str) -> None:
+    text = f"""
+@T.prim_func
+def main(A: T.Tensor((64,), "{dtype}"), O: T.Tensor((8, 64), "{dtype}"), V: T.Tensor((5, 64), "int32")):
+    with T.Kernel(1, threads=64) as bx:
+        tx = T.get_thread_binding()
+        x = A[tx]
+        O[0, tx] = T.shfl_xor(x, 5)
+        O[1, tx] = T.shfl_down(x, 3)
+        O[2, tx] = T.shfl_up(x, 3)
+        O[3, tx] = T.shfl_sync(x, 7)
+        O[4, tx] = T.warp_reduce_sum(x)
+        O[5, tx] = T.warp_reduce_max(x) + T.warp_reduce_min(x)
+        O[6, tx] = T.shfl_xor(x, 1) + T.shfl_xor(x, 2)
+        V[0, tx] = T.get_lane_idx() * 100 + T.get_warp_idx()
+        V[1, tx] = T.cast(T.any_sync(0xFFFFFFFF, x > 1), "int32")
+        V[2, tx] = T.cast(T.all_sync(0xFFFFFFFF, x > -100), "int32")
+        V[3, tx] = T.cast(T.ballot(x > 0) & 255, "int32")
+        V[4, tx] = T.syncthreads_count(x > 0)
+        if T.shuffle_elect(32):
+            O[7, tx] = x
+"""
+    arguments = {
+        "A": values(64, dtype),
+        "O": empty((8, 64), dtype),
+        "V": empty((5, 64), "int32"),
+    }
+    checked(tmp_path, text, arguments, target, rtol=2e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("target", [CUDA, HIP])
+@pytest.mark.parametrize("threads", [24, 96, 160])
+def test_loops_and_arrays_of_one_thread(tmp_path: Path, target: str, threads: int) -> None:
+    text = f"""
+@T.prim_func
+def main(A: T.Tensor(({threads}, 8), "int32"), O: T.Tensor(({threads}, 3), "int32")):
+    with T.Kernel(1, threads={threads}) as bx:
+        tx = T.get_thread_binding()
+        mine = T.alloc_local((8,), "int32")
+        s = T.alloc_shared(({threads},), "int32")
+        n = T.alloc_var("int32", 0)
+        for v in T.vectorized(8):
+            mine[v] = A[tx, v]
+        for i in T.serial(8):
+            if mine[i] < 0:
+                break
+            n = n + mine[i]
+        O[tx, 0] = n
+        k = T.alloc_var("int32", 7)
+        while k > 0 and mine[k] < 10:
+            k = k - 1
+        O[tx, 1] = k
+        if tx == 3:
+            s[0] = 11
+        T.sync_threads()
+        s[tx] = T.if_then_else(tx == 0, s[0], tx)
+        for i in T.unroll(7, -1, -2):
+            n = n + mine[i] * i
+        O[tx, 2] = n + s[{threads - 1} - tx]
+"""
+    arguments = {"A": values((threads, 8), "int32"), "O": empty((threads, 3), "int32")}
+    checked(tmp_path, text, arguments, target)
+
+
+def test_any_and_all_of_a_region(tmp_path: Path) -> None:
+    text = """
+@T.prim_func
+def main(A: T.Tensor((16, 9), "int32"), O: T.Tensor((16, 2), "int32")):
+    with T.Kernel(1, threads=32) as bx:
+        S = T.alloc_shared((16, 9), "int32")
+        T.copy(A, S)
+        for i in T.Parallel(16):
+            O[i, 0] = T.if_then_else(T.any_of(S[i, 2:9]), 1, 0)
+            if T.all_of(A[i, :]):
+                O[i, 1] = 1
+"""
+    a = (np.arange(144).reshape(16, 9) % 17 > 6).astype(np.int32)
+    a[3] = 1
+    checked(tmp_path, text, {"A": a, "O": empty((16, 2), "int32")})
+
+
+def test_a_shuffle_inside_parallel_is_refused(tmp_path: Path) -> None:
+    text = """
+@T.prim_func
+def main(A: T.Tensor((64,), "int32"), O: T.Tensor((64,), "int32")):
+    with T.Kernel(1, threads=64) as bx:
+        for i in T.Parallel(64):
+            O[i] = T.shfl_xor(A[i], 1)
+"""
+    assert "T2C314" in refusal(tmp_path, text)
