@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from tile2c.transpile.diagnostics import Span
@@ -31,6 +31,7 @@ class Iteration:
     masks: list[Expr]  # C conditions under which this thread has this element at all
     once: list[Expr]  # C conditions that pick one of several replicas, for effects on memory
     owner: tuple[object, ...]
+    outside: list[CStmt] = field(default_factory=list)  # declarations in front of the loops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from math import isinf, isnan
 
@@ -106,14 +106,15 @@ def _lower_launch(
 
     def lowered(variant: bool) -> _Lowered:
         return _Lowered(
-            function, launch, target, diagnostics, variant=variant, taken=taken, names=names,
-            only_used=several,
+            function, launch, target, diagnostics, variant=variant, taken=taken,
+            names=names.copy(), only_used=several,
         )  # fmt: skip
 
     found_one = lowered(False)
     if found_one.ctx.wants_variant:
         found_one = lowered(True)
     plan = found_one.plan()
+    names.add(found_one.names)  # an attempt that was given up leaves none
     return replace(plan, notes=(*plan.notes, f"path     mma.sync: {reason}")) if reason else plan
 
 
@@ -123,6 +124,15 @@ class SharedNames:
 
     reducers: dict[str, tuple[str, str]] = field(default_factory=dict)
     copies: dict[tuple[int, bool], str] = field(default_factory=dict)
+    kinds: dict[Hashable, str] = field(default_factory=dict)
+
+    def copy(self) -> SharedNames:
+        return SharedNames(dict(self.reducers), dict(self.copies), dict(self.kinds))
+
+    def add(self, other: SharedNames) -> None:
+        self.reducers.update(other.reducers)
+        self.copies.update(other.copies)
+        self.kinds.update(other.kinds)
 
 
 def starting_facts(function: Function, launch: Launch) -> Facts:
@@ -165,7 +175,7 @@ class _Lowered:
         names: SharedNames | None = None,
         only_used: bool = False,
     ) -> None:
-        shared, self.only_used = names or SharedNames(), only_used
+        self.names, self.only_used = names or SharedNames(), only_used
         known = author_names(function)
         namer = Namer(target.dialect.reserved | taken)
         ours = known - {
@@ -186,8 +196,9 @@ class _Lowered:
             variant=variant,
             unaligned=unaligned,
             author_names=known,
-            reducers=shared.reducers,
-            copies=shared.copies,
+            reducers=self.names.reducers,
+            copies=self.names.copies,
+            kinds=self.names.kinds,
         )
         for var, name in zip(launch.thread_vars, "xyz", strict=False):
             self.ctx.values[var.name] = b.local(f"threadIdx.{name}")

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var, const
+from tile2c.transpile.ir.expr import Binary, Buffer, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import Atomic, For, If, Let, Stmt, Store
 from tile2c.transpile.ir.walk import statements, writes
 from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.facts import linear
 from tile2c.transpile.lower.plan import (
     Address,
     Assign,
@@ -28,6 +29,7 @@ from tile2c.transpile.lower.plan import (
     Loop,
     Scope,
     Section,
+    Wide,
 )
 from tile2c.transpile.lower.simt.access import (
     alignment,
@@ -387,7 +389,7 @@ class _Body:
 
     def _start_call(self, buffer: Buffer, index: tuple[Expr, ...], source: Load) -> CCall:
         """`copy_async<8>(shared, global)`: the copy is started, a wait ends it."""
-        to, where = self._address(buffer, index), self._address(source.buffer, source.index)
+        to, where = self._address(buffer, index), self._source(source)
         valid = self._valid(source.buffer, source.index)
         self.ctx.require_alignment(source.buffer, source.index, self.last, self.it.width)
         size = self.it.width * source.dtype.bytes
@@ -406,6 +408,55 @@ class _Body:
         )
         args = (to, where) if valid is None else (to, where, valid)
         return CCall(dtype=INT32, function=function, args=args, template=template)
+
+    def _source(self, source: Load) -> Expr:
+        """Where a copy reads: a pointer that is found once, and the rows that turns lie apart.
+
+        An address that is worked out anew in every turn costs instructions between a barrier and the
+        products that wait behind the copies.
+        """
+        found = self._rows_apart(source)
+        if found is None:
+            return self._address(source.buffer, source.index)
+        turn, rows, stride, first = found
+        base = source.buffer.name
+        name = self.ctx.namer.ours(f"{base}_src", f"{base}_source")
+        self.it.outside.append(
+            Local(
+                dtype=source.dtype,
+                ctype=f"const {self.ctx.target.dialect.types[source.dtype.name]}*",
+                const=False,
+                names=(Declarator(name=name, value=first),),
+            )
+        )
+        steps: Expr = b.mul(turn, const(rows))
+        if self.ctx.wide(source.buffer):
+            steps = Wide(dtype=INT32, a=steps)
+        return b.add(b.local(name), b.mul(steps, stride))
+
+    def _rows_apart(self, source: Load) -> tuple[Expr, int, Expr, Expr] | None:
+        """The turn, rows a turn, their pitch and the first address, where turns take whole rows."""
+        it, loop = self.it, self.loop
+        if len(it.frames) != 1 or len(it.coordinates) != 2 or len(loop.loop_vars) != 2:
+            return None
+        (frame,), ((_, row), (_, column)) = it.frames, it.coordinates
+        if not isinstance(frame, Loop) or b.mentions(column, frame.var):
+            return None
+        turn = b.local(frame.var)
+        plain = isinstance(row, Binary) and row.op == "+" and not b.mentions(row.b, frame.var)
+        if not plain or not isinstance(row.a, Binary) or row.a.op != "*" or row.a.a != turn:
+            return None
+        start, rows = row.b, b.known(row.a.b)
+        own = loop.loop_vars[0].name
+        dims = [dim for dim, part in enumerate(source.index) if b.mentions(part, own)]
+        if rows is None or len(dims) != 1 or not neighbours_in(source.index, dims[0], own):
+            return None
+        values = {**it.place.values, own: start, loop.loop_vars[1].name: column}
+        place = Place(values=values)
+        where = offset(self.ctx, source.buffer, source.index, place)
+        element = Element(dtype=source.dtype, array=source.buffer.name, subscripts=(where,))
+        first = Address(dtype=source.dtype, element=element)
+        return turn, rows, self.ctx.pitch(source.buffer)[dims[0]], first
 
     def _all_or_nothing(self, buffer: Buffer) -> bool:
         """Whether a vector of the last dimension cannot straddle its end: the extent is a multiple."""
@@ -499,6 +550,13 @@ def _wishes(buffer: Buffer, position: int) -> tuple[str, ...]:
     return (word, f"{word}_{buffer.name}")
 
 
+def neighbours_in(index: tuple[Expr, ...], dim: int, var: str) -> bool:
+    """Whether steps of `var` are steps of one in dimension `dim`."""
+    found = [c for atom, c in linear(index[dim]).terms if b.mentions(atom, var)]
+    plain = [a for a, _ in linear(index[dim]).terms if isinstance(a, Var) and a.name == var]
+    return found == [1] and bool(plain)
+
+
 def _name(expr: Expr | None) -> str:
     assert isinstance(expr, Var)
     return expr.name
@@ -539,6 +597,7 @@ def _wrap(iteration: Iteration, body: tuple[CStmt, ...]) -> tuple[CStmt, ...]:
     for frame in reversed(iteration.frames):
         assert isinstance(frame, Loop)
         body = (changed(frame, body=body),)
+    body = (*iteration.outside, *body)
     if not iteration.frames and any(isinstance(stmt, Local) for stmt in body):
         return (Scope(body=body),)  # no loop ends the life of these names
     return body
