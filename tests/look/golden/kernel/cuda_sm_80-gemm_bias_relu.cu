@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm_bias_relu.cu -o gemm_bias_relu.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 185a7eac2d36  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 e1be2fa64e32  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -118,21 +118,25 @@ static __device__ void gemm_bias_relu_block(const half* __restrict__ A,  // [M, 
     auto load_tiles = [&](int ko) {
         const int stage = ko % num_stages;
         // T.copy(A[by * block_M, ko * block_K], A_shared)
+        const half* A_src =
+            &A[size_t(by * block_M + threadIdx.x / 4) * K + ko * block_K + threadIdx.x % 4 * 8];
         UNROLL
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 32 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;
             const int valid = row < M ? K - col : 0;
-            copy_async<8, aligned>(&A_shared[stage][i][A_col(i, j)], &A[size_t(row) * K + col],
+            copy_async<8, aligned>(&A_shared[stage][i][A_col(i, j)], A_src + size_t(turn * 32) * K,
                                    valid);
         }
         // T.copy(B[ko * block_K, bx * block_N], B_shared)
+        const half* B_src =
+            &B[size_t(ko * block_K + threadIdx.x / 16) * N + bx * block_N + threadIdx.x % 16 * 8];
         UNROLL
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int row = ko * block_K + i, col = bx * block_N + j;
             const int valid = row < K ? N - col : 0;
-            copy_async<8, aligned>(&B_shared[stage][i][B_col(i, j)], &B[size_t(row) * N + col],
+            copy_async<8, aligned>(&B_shared[stage][i][B_col(i, j)], B_src + size_t(turn * 8) * N,
                                    valid);
         }
     };

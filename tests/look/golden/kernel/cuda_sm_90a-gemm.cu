@@ -10,7 +10,7 @@
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   text     sha256 b0406b1b88de  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 d3f6cd0c8d07  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -401,21 +401,25 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
     auto load_tiles = [&](int ko) {
         const int stage = ko % num_stages;
         // T.copy(A[by * block_M, ko * block_K], A_shared)
+        const half* A_src =
+            &A[size_t(by * block_M + threadIdx.x / 4) * K + ko * block_K + threadIdx.x % 4 * 8];
         UNROLL
         for (int turn = 0; turn < 2; ++turn) {
             const int i = turn * 64 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;
             const int valid = row < M ? K - col : 0;
-            copy_async<8, aligned>(&A_shared[stage][i][A_col(i, j)], &A[size_t(row) * K + col],
+            copy_async<8, aligned>(&A_shared[stage][i][A_col(i, j)], A_src + size_t(turn * 64) * K,
                                    valid);
         }
         // T.copy(B[ko * block_K, bx * block_N], B_shared)
+        const half* B_src =
+            &B[size_t(ko * block_K + threadIdx.x / 16) * N + bx * block_N + threadIdx.x % 16 * 8];
         UNROLL
         for (int turn = 0; turn < 2; ++turn) {
             const int i = turn * 16 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int row = ko * block_K + i, col = bx * block_N + j;
             const int valid = row < K ? N - col : 0;
-            copy_async<8, aligned>(&B_shared[stage][i][B_col(i, j)], &B[size_t(row) * N + col],
+            copy_async<8, aligned>(&B_shared[stage][i][B_col(i, j)], B_src + size_t(turn * 16) * N,
                                    valid);
         }
     };
