@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin add.cu -o add.cubin
 //   launch   grid ((N + 1023) / 1024), block 256, no dynamic shared memory
 //   sizes    N is free
-//   text     sha256 3e6c32c8eaa6  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 08f4a36692f2  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_N = 1024;
 
@@ -21,7 +21,7 @@ static __device__ void load_vector(T (&dst)[n], const T* src, int valid) {
     if (valid >= n) {
         *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
     } else {
-        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T(0.f);
+        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T();
     }
 }
 

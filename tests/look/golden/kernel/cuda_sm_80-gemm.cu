@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 f1d8c4b514e0  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 e829d6c4c188  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -45,7 +45,7 @@ static __device__ void store_vector(T* dst, const T (&src)[n], int valid) {
 template <int n, bool aligned, typename T>
 static __device__ void copy_async(T* shared, const T* global, int valid) {
     if (!aligned) {  // no such copy starts at any address: element by element
-        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T(0.f);
+        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T();
         return;
     }
     const unsigned dst = __cvta_generic_to_shared(shared);

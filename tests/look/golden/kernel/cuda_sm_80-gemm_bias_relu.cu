@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm_bias_relu.cu -o gemm_bias_relu.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 e1be2fa64e32  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 584f93e451ba  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -36,7 +36,7 @@ static __device__ void load_vector(T (&dst)[n], const T* src, int valid) {
     if (aligned && valid >= n) {
         *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
     } else {
-        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T(0.f);
+        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T();
     }
 }
 
@@ -55,7 +55,7 @@ static __device__ void store_vector(T* dst, const T (&src)[n], int valid) {
 template <int n, bool aligned, typename T>
 static __device__ void copy_async(T* shared, const T* global, int valid) {
     if (!aligned) {  // no such copy starts at any address: element by element
-        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T(0.f);
+        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T();
         return;
     }
     const unsigned dst = __cvta_generic_to_shared(shared);

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin row_sum.cu -o row_sum.cubin
 //   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 e0c65e3399e0  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5b79480be4e4  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_M = 8;
 constexpr int block_N = 512;
@@ -25,7 +25,7 @@ static __device__ void load_vector(T (&dst)[n], const T* src, int valid) {
     if (aligned && valid >= n) {
         *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
     } else {
-        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T(0.f);
+        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T();
     }
 }
 

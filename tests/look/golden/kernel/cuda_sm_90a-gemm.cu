@@ -10,7 +10,7 @@
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   text     sha256 d3f6cd0c8d07  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 8ab8830db3e6  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -65,7 +65,7 @@ static __device__ void store_vector(T* dst, const T (&src)[n], int valid) {
 template <int n, bool aligned, typename T>
 static __device__ void copy_async(T* shared, const T* global, int valid) {
     if (!aligned) {  // no such copy starts at any address: element by element
-        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T(0.f);
+        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T();
         return;
     }
     const unsigned dst = __cvta_generic_to_shared(shared);

@@ -10,7 +10,7 @@
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   text     sha256 3e0eb9417d49  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 4a659303a00d  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -56,7 +56,7 @@ static __device__ void load_vector(T (&dst)[n], const T* src, int valid) {
     if (aligned && valid >= n) {
         *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
     } else {
-        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T(0.f);
+        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T();
     }
 }
 
@@ -84,7 +84,7 @@ static __device__ void load_whole_vector(T (&dst)[n], const T* src, int valid) {
 template <int n, bool aligned, typename T>
 static __device__ void copy_async(T* shared, const T* global, int valid) {
     if (!aligned) {  // no such copy starts at any address: element by element
-        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T(0.f);
+        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T();
         return;
     }
     const unsigned dst = __cvta_generic_to_shared(shared);
