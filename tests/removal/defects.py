@@ -34,7 +34,7 @@ _KIND = {name: kind for kind, names in ORDERING.items() for name in names}
 _CALL = re.compile(
     rf"(?:\w+\.(?=EnQue|FreeTensor))?(?<![\w.])({'|'.join(map(re.escape, _KIND))})(<[^;()]*>)?\("
 )
-_TAKEN = re.compile(r"(\w+) = (\w+)\.DeQue<\w+>\(\);")
+_TAKEN = re.compile(r"\w+ = \w+\.DeQue<\w+>\(\);")
 _HANDED = re.compile(r"(LocalTensor<\w+>) \w+ = (\w+\.AllocTensor<\w+>\(\);)")
 _IF = re.compile(r"\bif \(")
 _LEAVES = re.compile(r"\s*\{?\s*(continue|return|break);")
@@ -110,10 +110,7 @@ def _changes(body: str) -> Iterator[tuple[int, str, list[Edit]]]:
             weaker = f"if (removed == #) {call[1]}<{call[2][1:-1]} + 1>(); else "
             yield call.start(), "weaker wait", [(call.start(), weaker)]
     for taken in _TAKEN.finditer(body):
-        without = (taken.start(), "if (removed != #) ")
-        yield taken.start(), "queue", [without]
-        given = body.rfind(f"{taken[2]}.EnQue(", 0, taken.start())
-        yield taken.start(), "hand-over", [(given, without[1]), without]
+        yield taken.start(), "queue", [(taken.start(), "if (removed != #) ")]
     for handed in _HANDED.finditer(body):
         yield handed.start(), "queue", [(handed.start(2), f"removed == # ? {handed[1]}() : ")]
     for guard in _IF.finditer(body):

@@ -18,6 +18,7 @@ from tile2c.transpile.lower.cores.plan import (
     Branch,
     CopyIn,
     CopyOut,
+    Local,
     Loop,
     Order,
     QueueStep,
@@ -33,7 +34,8 @@ from tile2c.transpile.lower.cores.plan import (
 )
 
 Mode = Literal["read", "write"]
-Pending = tuple[str, Unit, Mode, Unit]  # memory, who did what, and who does not know it is done
+# memory, who did what, who does not know it is done, and from which element on
+Pending = tuple[str, Unit, Mode, Unit, "Expr | Moved | None"]
 _UNITS: tuple[Unit, ...] = ("MTE2", "V", "MTE3", "S")
 
 
@@ -42,6 +44,12 @@ class _Use:
     memory: str
     unit: Unit
     mode: Mode
+    offset: Expr | None = None  # None: from the start, or no telling how much
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A place that depends on a loop's variable, seen from another round."""
 
 
 def place_flags(
@@ -68,7 +76,9 @@ class _Walker:
         self, body: tuple[Step, ...], state: frozenset[Pending]
     ) -> tuple[tuple[Step, ...], frozenset[Pending]]:
         new: list[Step] = []
-        for step in body:
+        for number, step in enumerate(body):
+            if isinstance(step, QueueStep) and _hands_over(body, number):
+                state = _learnt(state, *self.pair(step))
             added, step, state = self.step(step, state)
             if added and step.comments:  # the author's statement stands above its flags
                 added = (replace(added[0], comments=step.comments), *added[1:])
@@ -94,9 +104,8 @@ class _Walker:
         if isinstance(step, Order):
             return (), step, _settled(state, step.before, step.after)
         added: list[Step] = []
-        for use in _uses(step):
-            if not (isinstance(step, VectorCall) and step.goes_on):
-                state = self.use(use, state, added)
+        if not (isinstance(step, VectorCall) and step.goes_on):
+            state = self.settle(_uses(step), state, added)
         for use in _uses(step):
             state = state | _left(use)
         return tuple(added), step, state
@@ -111,6 +120,7 @@ class _Walker:
             state = self.settled_before(step.body, state, added)
         while True:
             body, after = self.steps(step.body, state)
+            after = _moved_on(after, step)
             if after <= state:
                 return tuple(added), replace(step, body=body), state
             state = state | after
@@ -119,12 +129,9 @@ class _Walker:
         self, body: tuple[Step, ...], state: frozenset[Pending], added: list[Step]
     ) -> frozenset[Pending]:
         """Waits for other units once, in front of a loop of nothing but vector calls."""
-        own = frozenset(item for item in state if item[1] == "V")
-        rest = state - own
         for inner in body:
-            for use in _uses(inner):
-                rest = self.use(use, rest, added)
-        return rest | own
+            state = self.settle(_uses(inner), state, added, but="V")
+        return state
 
     def rounds_apart(
         self, step: Loop, state: frozenset[Pending]
@@ -133,27 +140,30 @@ class _Walker:
         added: list[Step] = []
         for inner in step.body:
             if not (isinstance(inner, VectorCall) and inner.goes_on):
-                for use in _uses(inner):
-                    state = self.use(use, state, added)
+                state = self.settle(_uses(inner), state, added)
         body, after = self.steps(step.body, state)
         return tuple(added), replace(step, body=body), state | after
 
-    def use(self, use: _Use, state: frozenset[Pending], added: list[Step]) -> frozenset[Pending]:
-        # V knows most of what the others have done, so waiting for it may settle them too.
-        for before in sorted(_UNITS, key=lambda unit: (unit == use.unit, unit != "V")):
-            if before == use.unit and not self.repeats(use.memory):
-                continue  # stores of one statement to different elements
-            modes = {
-                item[2]
-                for item in state
-                if item[0] == use.memory and item[1] == before and item[3] == use.unit
-            }
-            if use.mode == "read":
-                modes -= {"read"}
-            if not modes:
-                continue
-            why = self.reason(use, "write" in modes)
-            proven = use.memory in self.tiles or use.memory in self.same_place
+    def settle(
+        self,
+        uses: list[_Use],
+        state: frozenset[Pending],
+        added: list[Step],
+        but: Unit | None = None,
+    ) -> frozenset[Pending]:
+        """Waits for what the accesses of one step have to come after, except for `but`."""
+        while True:
+            open_uses = [
+                (before, use)
+                for use in uses
+                for before in _UNITS
+                if before != but and self.conflicts(use, before, state)
+            ]
+            if not open_uses:
+                return state
+            before, use = min(open_uses, key=lambda found: self.left(found, open_uses, state))
+            items = self.conflicts(use, before, state)
+            why, proven = self.reason(use, items), self.proven(use, items)
             if not proven:
                 why = f"{why}; kept because a dependence could not be disproved"
             if before == use.unit:
@@ -161,14 +171,43 @@ class _Walker:
             else:
                 added.append(Order(before=before, after=use.unit, remark=why, proven=proven))
             state = _settled(state, before, use.unit)
-        return state
+
+    def left(
+        self,
+        found: tuple[Unit, _Use],
+        open_uses: list[tuple[Unit, _Use]],
+        state: frozenset[Pending],
+    ) -> tuple[int, bool, bool]:
+        """What would be open after this wait, which may settle others; V knows most of the rest."""
+        before, use = found
+        then = _settled(state, before, use.unit)
+        count = sum(bool(self.conflicts(other, unit, then)) for unit, other in open_uses)
+        return count, before == use.unit, before != "V"
+
+    def conflicts(self, use: _Use, before: Unit, state: frozenset[Pending]) -> list[Pending]:
+        """What `before` did that this has to come after."""
+        if before == use.unit and not self.repeats(use.memory):
+            return []  # stores of one statement to different elements
+        return [
+            item
+            for item in state
+            if (item[0], item[1], item[3]) == (use.memory, before, use.unit)
+            and "write" in (use.mode, item[2])
+        ]
+
+    def proven(self, use: _Use, items: list[Pending]) -> bool:
+        """Whether one of them surely meets the same bytes."""
+        if use.memory not in self.tiles:
+            return use.memory in self.same_place
+        return any(use.offset is None or item[4] in (None, use.offset) for item in items)
 
     def repeats(self, memory: str) -> bool:
         """Whether a unit may meet its own writes to this memory again."""
         return memory in self.tiles or memory in self.rewritten
 
-    def reason(self, use: _Use, written: bool) -> str:
+    def reason(self, use: _Use, items: list[Pending]) -> str:
         name = use.memory
+        written = any(item[2] == "write" for item in items)
         if use.mode == "read":
             return f"{name} is complete"
         return f"{name} has been written" if written else f"{name} has been read"
@@ -176,7 +215,7 @@ class _Walker:
     def passed(self, step: QueueStep, state: frozenset[Pending]) -> frozenset[Pending]:
         """What a queue settles: the hand-over on dequeue, the way back on free (and allocate)."""
         place = self.tiles[step.tile].place
-        pair: tuple[Unit, Unit] = ("MTE2", "V") if place == "in" else ("V", "MTE3")
+        pair = self.pair(step)
         if step.action == "free":
             pair = (pair[1], pair[0])
         elif step.action == "allocate":  # what one unit did, the other has waited for and done
@@ -187,30 +226,68 @@ class _Walker:
             item for item in state if (item[0], item[1], item[3]) != (step.tile, *pair)
         )
 
+    def pair(self, step: QueueStep) -> tuple[Unit, Unit]:
+        """Who fills the tile, and who takes it."""
+        return ("MTE2", "V") if self.tiles[step.tile].place == "in" else ("V", "MTE3")
+
+
+def _hands_over(body: tuple[Step, ...], number: int) -> bool:
+    """Whether a dequeue stands right behind the enqueue of its tile."""
+    step, before = body[number], body[number - 1] if number else None
+    return (
+        isinstance(step, QueueStep)
+        and isinstance(before, QueueStep)
+        and (before.action, step.action) == ("enqueue", "dequeue")
+        and before.tile == step.tile
+    )
+
+
+def _learnt(state: frozenset[Pending], before: Unit, after: Unit) -> frozenset[Pending]:
+    """`after` now knows what `before` knows of the others."""
+    return frozenset(
+        item
+        for item in state
+        if item[3] != after or item[1] == before or (*item[:3], before, item[4]) in state
+    )
+
+
+def _moved_on(state: frozenset[Pending], loop: Loop | WhileLoop) -> frozenset[Pending]:
+    """The same seen from the next round: places that the loop moves lie elsewhere."""
+    if not isinstance(loop, Loop):
+        return state
+    name = loop.var.name
+    return frozenset(
+        (*item[:4], Moved()) if name in {var.name for var in variables_of(item[4])} else item
+        for item in state
+    )
+
 
 def _settled(state: frozenset[Pending], before: Unit, after: Unit) -> frozenset[Pending]:
     """`after` now knows what `before` has done, and what `before` knows to be done."""
     return frozenset(
         item
         for item in state
-        if item[3] != after
-        or not (item[1] == before or (item[0], item[1], item[2], before) not in state)
+        if item[3] != after or not (item[1] == before or (*item[:3], before, item[4]) not in state)
     )
 
 
 def _uses(step: Step) -> list[_Use]:
     if isinstance(step, VectorCall):
-        reads = [_Use(name, "V", "read") for name in dict.fromkeys(step.sources)]
-        return [*reads, _Use(step.dst.tile, "V", "write")]
+        reads = [_at(part, "V", "read") for part in step.arguments if isinstance(part, TileRef)]
+        return [*dict.fromkeys(reads), _at(step.dst, "V", "write")]
     if isinstance(step, CopyIn):
-        return [_Use(step.tensor, "MTE2", "read"), _Use(step.dst.tile, "MTE2", "write")]
+        return [_Use(step.tensor, "MTE2", "read"), _at(step.dst, "MTE2", "write")]
     if isinstance(step, CopyOut):
-        return [_Use(step.src.tile, "MTE3", "read"), _Use(step.tensor, "MTE3", "write")]
+        return [_at(step.src, "MTE3", "read"), _Use(step.tensor, "MTE3", "write")]
     if isinstance(step, ReadElement):
-        return [_Use(step.src.tile, "S", "read")]
+        return [_at(step.src, "S", "read")]
     if isinstance(step, WriteElement):
-        return [_Use(step.dst.tile, "S", "write")]
+        return [_at(step.dst, "S", "write")]
     return []
+
+
+def _at(part: TileRef, unit: Unit, mode: Mode) -> _Use:
+    return _Use(part.tile, unit, mode, part.offset)
 
 
 def _rewritten(body: tuple[Step, ...], loops: frozenset[str]) -> tuple[set[str], set[str]]:
@@ -219,14 +296,17 @@ def _rewritten(body: tuple[Step, ...], loops: frozenset[str]) -> tuple[set[str],
     seen: set[str] = set()
     twice: set[str] = set()
     same_place: set[str] = set()
+    named: dict[str, set[str]] = {}  # local -> variables of its value
 
     def visit(steps: tuple[Step, ...], around: frozenset[str]) -> None:
         for step in steps:
             inner = around
             if isinstance(step, Loop):
                 inner = around | {step.var.name}
+            if isinstance(step, Local):
+                named[step.name] = _names(step.value, named)
             if isinstance(step, CopyOut):
-                moving = {var.name for var in variables_of(step.offset)}
+                moving = _names(step.offset, named)
                 if not around <= moving:
                     same_place.add(step.tensor)
                 if step.tensor in seen or step.tensor in same_place:
@@ -237,6 +317,14 @@ def _rewritten(body: tuple[Step, ...], loops: frozenset[str]) -> tuple[set[str],
 
     visit(body, loops)
     return twice, same_place
+
+
+def _names(value: object, named: dict[str, set[str]]) -> set[str]:
+    """Variables of an expression; for a local those of its value."""
+    found: set[str] = set()
+    for var in variables_of(value):
+        found |= named.get(var.name, {var.name})
+    return found
 
 
 def flags_used(body: tuple[Step, ...]) -> frozenset[frozenset[Unit]]:
@@ -266,7 +354,7 @@ def variables_of(node: object) -> list[Var]:
 def _left(use: _Use) -> frozenset[Pending]:
     """What other units, and the unit itself, do not know after this access. S is in order."""
     return frozenset(
-        (use.memory, use.unit, use.mode, other)
+        (use.memory, use.unit, use.mode, other, use.offset)
         for other in _UNITS
         if other != use.unit or use.unit != "S"
     )

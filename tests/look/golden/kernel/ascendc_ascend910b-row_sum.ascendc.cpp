@@ -6,7 +6,7 @@
 //   launch   40 cores, or fewer: at most (M + 7) / 8 have work
 //   sizes    M, N are free
 //   memory   32928 of 196352 bytes of a core's UB
-//   text     sha256 ee211712838c  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 9440edd9df16  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -93,7 +93,7 @@ extern "C" __global__ __aicore__ void row_sum(GM_ADDR X,  // float [M, N]
 
             // T.reduce_sum(tile, sums, dim=1, clear=False)
             tile = tile_queue.DeQue<float>();
-            PipeBarrier<PIPE_V>();  // tile is complete
+            PipeBarrier<PIPE_V>();  // column_work has been read
             for (int32_t row = 0; row < rows; ++row) {
                 ReduceSum(column_work[row], tile[row * block_N], row_work, block_N);
             }
