@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Cast, Compare, Const, Expr, Logical, Unary, Var, const
-from tile2c.transpile.lower.build import fold, walk
 from tile2c.transpile.ir.forms import For, Pipelined
+from tile2c.transpile.lower.build import fold, walk
 
 # Bound on isl's work for one question, in its own operations: bytes of output must not depend on time.
 _MAX_OPERATIONS = 20_000

@@ -25,15 +25,17 @@ from tile2c.transpile.ir.forms import (
     Store,
     While,
 )
-from tile2c.transpile.ir.walk import reads, writes
+from tile2c.transpile.ir.walk import expressions, loads, statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copy_loop
-from tile2c.transpile.lower.plan import CStmt, Loop, Repeat, Section, Sync
+from tile2c.transpile.lower.plan import CStmt, Declarator, Local, Loop, Repeat, Section, Sync
 from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.divergence import Divergence, lasts
 from tile2c.transpile.lower.simt.frames import Frames
 from tile2c.transpile.lower.simt.gemm import lower_gemm, operand_registers
 from tile2c.transpile.lower.simt.matrix import GemmPlan
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
+from tile2c.transpile.lower.simt.per_thread import Cells, PerThread
 from tile2c.transpile.lower.simt.pipeline import lower_pipeline, movable_loads, plan_staging
 from tile2c.transpile.lower.simt.prefetch import lower_prefetch, prefetch_depth
 from tile2c.transpile.lower.simt.reduce import lower_reduce
@@ -48,6 +50,13 @@ class BlockLowering:
 
     def __init__(self, ctx: Context, frames: Frames, matrices: dict[int, GemmPlan]) -> None:
         self.ctx, self.frames, self.matrices = ctx, frames, matrices
+        self.divergence = Divergence(ctx.launch.body)
+        self.changing = {
+            buffer.name for stmt in statements(tuple(ctx.launch.body)) for buffer in writes(stmt)
+        }
+        names = {var.name: dim for dim, var in enumerate(ctx.launch.thread_vars)}
+        self.threads = PerThread(ctx.launch.threads, names)
+        self.active: tuple[bool, ...] = (True,) * ctx.threads  # threads that may get here
 
     def body(self, statements: Sequence[Stmt]) -> list[Node]:
         found: list[Node] = []
@@ -56,6 +65,15 @@ class BlockLowering:
         return found
 
     def statement(self, stmt: Stmt) -> list[Node]:
+        if self.ctx.divergent and isinstance(
+            stmt, Parallel | Copy | Gemm | Reduce | Scan | Pipelined
+        ):
+            raise failure(
+                "T2C563",
+                "a statement of the whole block stands under a condition on the thread index",
+                stmt.span,
+                help="move it out of the condition, or write it with the thread index",
+            )
         if isinstance(stmt, Parallel):
             return [lower_parallel(self.ctx, self._loop(stmt))]
         if isinstance(stmt, Copy):
@@ -69,11 +87,11 @@ class BlockLowering:
         if isinstance(stmt, Pipelined):
             return self._pipelined(stmt)
         if isinstance(stmt, For):
-            return [self._for(stmt)]
+            return self._for(stmt)
         if isinstance(stmt, While):
-            return [self._while(stmt)]
+            return self._while(stmt)
         if isinstance(stmt, If):
-            return [self._if(stmt)]
+            return self._if(stmt)
         if isinstance(stmt, AuthorSync):
             sync = Sync(
                 kind="author", remark=stmt.remark or "the author's barrier", comments=stmt.comments
@@ -112,15 +130,17 @@ class BlockLowering:
             depth = prefetch_depth(self.ctx, loads, max(operands, default=0)) if loads else 0
             if depth:
                 return lower_prefetch(self.ctx, stmt, loads, depth, self.body)
-        return [self._serial(stmt, stmt.var, stmt.start, stmt.stop, 1, False)]
+        return self._serial(stmt, stmt.var, stmt.start, stmt.stop, 1, False)
 
-    def _for(self, stmt: For) -> Node:
+    def _for(self, stmt: For) -> list[Node]:
         return self._serial(stmt, stmt.var, stmt.start, stmt.stop, stmt.step, stmt.kind == "unroll")
 
     def _serial(
         self, stmt: For | Pipelined, var: Var, start: Expr, stop: Expr, step: int, unroll: bool
-    ) -> Node:
-        ctx, place = self.ctx, Place(values={})
+    ) -> list[Node]:
+        ctx = self.ctx
+        before, first = self._held(start, (), "begin", f"{var.name}_begin")
+        more, last = self._held(stop, stmt.body, "end", f"{var.name}_end")
         name = ctx.namer.author(var.author or var.name)
         facts = ctx.facts
         ctx.facts = facts.with_loop(stmt)
@@ -131,8 +151,8 @@ class BlockLowering:
         ctx.namer.release(name)
         frame = Loop(
             var=name,
-            start=convert(ctx, start, place),
-            stop=convert(ctx, stop, place),
+            start=first,
+            stop=last,
             step=const(step),
             body=(),
             unroll=unroll,
@@ -142,49 +162,111 @@ class BlockLowering:
         )
         way = b.sub(stop, start) if step > 0 else b.sub(start, stop)
         runs = facts.at_least(way, 1)
-        return LoopStep(
-            frame=Section(body=(frame,), span=stmt.span), body=tuple(body), runs=runs, name=name
+        uniform = not (self._divergent(start) or self._divergent(stop))
+        loop = LoopStep(
+            frame=Section(body=(frame,), span=stmt.span),
+            body=tuple(body),
+            runs=runs,
+            name=name,
+            uniform=uniform and not self.divergence.leaves(stmt.body),
         )
+        return [*before, *more, loop]
 
-    def _while(self, stmt: While) -> Node:
-        self._uniform(stmt.condition, stmt)
+    def _while(self, stmt: While) -> list[Node]:
+        """The condition is read before every round: at the end of the last one, and after it."""
         condition = convert(self.ctx, stmt.condition, Place(values={}))
+        body = self.body(stmt.body)
+        reads = self._reads(stmt.condition)
+        first: list[Node] = []
+        if reads:
+            look = Step(body=(), accesses=reads, quote=stmt.quote)
+            body, first = [look, *body, look], [look]
         frame = Repeat(condition=condition, body=(), comments=(*stmt.comments, stmt.quote))
-        return LoopStep(frame=Section(body=(frame,)), body=tuple(self.body(stmt.body)), runs=False)
+        uniform = not (self.divergence.differs(stmt.condition) or self.divergence.leaves(stmt.body))
+        loop = LoopStep(frame=Section(body=(frame,)), body=tuple(body), runs=False, uniform=uniform)
+        return [*first, loop]
 
-    def _uniform(self, condition: Expr, stmt: Stmt) -> None:
-        if self._divergent(condition):
-            raise failure(
-                "T2C502", "a `while` that only some threads run is not lowered yet", stmt.span
-            )
+    def _reads(self, expr: Expr) -> tuple[Access, ...]:
+        """Accesses of memory that threads share, in an expression."""
+        found = [
+            Access(buffer=load.buffer.name, write=False, cells=self._cells(load.index))
+            for load in loads(expr)
+            if load.buffer.scope in ("shared", "global")
+        ]
+        return tuple(dict.fromkeys(found))
 
     def _divergent(self, condition: Expr) -> bool:
-        return any(isinstance(part, Var) and part.kind == "thread" for part in b.walk(condition))
+        return self.divergence.differs(condition)
 
-    def _if(self, stmt: If) -> Node:
+    def _held(self, expr: Expr, changes: Sequence[Stmt], *wishes: str) -> tuple[list[Node], Expr]:
+        """The C form of an expression that is evaluated once; under a name if what it reads may change."""
+        value = convert(self.ctx, expr, Place(values={}))
+        reads = self._reads(expr)
+        written = {buffer.name for stmt in statements(tuple(changes)) for buffer in writes(stmt)}
+        private = any(load.buffer.name in written for load in loads(expr))
+        written_at_all = {name for name in (access.buffer for access in reads)} & self.changing
+        if not private and not written_at_all:
+            return [], value
+        name = self.ctx.namer.ours(*wishes)
+        local = Local(dtype=expr.dtype, names=(Declarator(name=name, value=value),))
+        return [Step(body=(local,), accesses=reads)], b.local(name, expr.dtype)
+
+    def _if(self, stmt: If) -> list[Node]:
         ctx = self.ctx
-        condition = convert(ctx, stmt.condition, Place(values={}))
+        first, condition = self._held(stmt.condition, (), "holds", "test", "chosen", "taken")
         facts, outer = ctx.facts, ctx.divergent
         ctx.divergent = outer or self._divergent(stmt.condition)
-        ctx.facts = facts.with_condition(stmt.condition)
+        if lasts(stmt.condition, stmt.then):
+            ctx.facts = facts.with_condition(stmt.condition)
+        active, chosen = self.active, self.threads.values(stmt.condition)
+        if chosen is not None:
+            self.active = tuple(a and bool(c) for a, c in zip(active, chosen, strict=True))
         then = self.body(stmt.then)
-        ctx.facts = facts.with_condition(b.negate(stmt.condition))
+        if chosen is not None:
+            self.active = tuple(a and not c for a, c in zip(active, chosen, strict=True))
+        ctx.facts = facts
+        if lasts(stmt.condition, stmt.orelse):
+            ctx.facts = facts.with_condition(b.negate(stmt.condition))
         orelse = self.body(stmt.orelse)
-        ctx.facts, ctx.divergent = facts, outer
-        return BranchStep(
+        ctx.facts, ctx.divergent, self.active = facts, outer, active
+        branch = BranchStep(
             condition=condition,
             then=tuple(then),
             orelse=tuple(orelse),
             uniform=not self._divergent(stmt.condition),
             comments=stmt.comments,
         )
+        return [*first, branch]
+
+    def _cells(self, index: tuple[Expr, ...]) -> Cells:
+        """The elements that each of the threads which get here touches."""
+        found: list[tuple[int | None, ...] | None] = []
+        for part in index:
+            values = self.threads.values(part)
+            if values is None:
+                found.append(None)
+                continue
+            pairs = zip(values, self.active, strict=True)
+            found.append(tuple(value if here else None for value, here in pairs))
+        return tuple(found)
 
     def _scalar(self, stmt: Stmt) -> Step:
         body: tuple[CStmt, ...] = lower_scalars(self.ctx, (stmt,), Place(values={}))
         accesses = [
-            Access(buffer=buffer.name, write=write, atomic=write and isinstance(stmt, Atomic))
-            for write, buffers in ((False, reads(stmt)), (True, writes(stmt)))
-            for buffer in buffers
-            if buffer.scope in ("shared", "global")
+            Access(buffer=load.buffer.name, write=False, cells=self._cells(load.index))
+            for expr in expressions(stmt)
+            for load in loads(expr)
+            if load.buffer.scope in ("shared", "global")
         ]
+        if isinstance(stmt, Store | Atomic) and stmt.buffer.scope in ("shared", "global"):
+            accesses.append(
+                Access(
+                    buffer=stmt.buffer.name,
+                    write=True,
+                    cells=self._cells(stmt.index),
+                    atomic=isinstance(stmt, Atomic),
+                )
+            )
+        if isinstance(stmt, Let) and self.threads.values(stmt.value) is not None:
+            self.threads.known[stmt.var.name] = stmt.value
         return Step(body=body, accesses=tuple(dict.fromkeys(accesses)), quote=stmt.quote)

@@ -43,6 +43,7 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.lower.rename import author_names, rename_reserved
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.divergence import Divergence
 from tile2c.transpile.lower.simt.fit_reductions import fit_reductions
 from tile2c.transpile.lower.simt.frames import Apart, Frames, assign_layouts, walk
 from tile2c.transpile.lower.simt.hand_over import hand_over
@@ -219,7 +220,8 @@ class _Lowered:
         nodes = [node for node in nodes]
         shared_names = self._shared_between_threads()
         try:
-            return place_barriers(_only(nodes, shared_names))
+            leaves = Divergence(ctx.launch.body).leaves(ctx.launch.body, ("return",))
+            return place_barriers(_only(nodes, shared_names), leaves=leaves)
         except NoPlaceForBarrier as problem:
             raise failure(
                 "T2C506",

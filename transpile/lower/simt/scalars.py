@@ -21,6 +21,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.lower.simt.atomics import lower_atomic
 from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.divergence import lasts
 from tile2c.transpile.lower.simt.values import Place, convert, guards
 
 
@@ -121,9 +122,12 @@ def _update(target: Expr, value: Expr) -> tuple[str, Expr]:
 def _branch(ctx: Context, stmt: If, place: Place) -> CStmt:
     condition = convert(ctx, stmt.condition, place)
     facts = ctx.facts
-    ctx.facts = facts.with_condition(stmt.condition)
+    if lasts(stmt.condition, stmt.then):
+        ctx.facts = facts.with_condition(stmt.condition)
     then = lower_scalars(ctx, stmt.then, place)
-    ctx.facts = facts.with_condition(b.negate(stmt.condition))
+    ctx.facts = facts
+    if lasts(stmt.condition, stmt.orelse):
+        ctx.facts = facts.with_condition(b.negate(stmt.condition))
     orelse = lower_scalars(ctx, stmt.orelse, place)
     ctx.facts = facts
     return Branch(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tile2c.transpile.ir.expr import Expr
 from tile2c.transpile.lower.plan import CStmt
+from tile2c.transpile.lower.simt.per_thread import Cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,7 @@ class Access:
     ring: str = ""
     asynchronous: bool = False
     proven: bool = True
+    cells: Cells = ()  # the elements of each thread, where they follow from its index
     atomic: bool = False  # such accesses need no order among each other
 
 
@@ -52,6 +54,7 @@ class LoopStep:
     body: tuple[Node, ...]
     runs: bool  # surely at least once
     name: str = ""
+    uniform: bool = True  # all threads of the block run the same rounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from tile2c.transpile.lower.plan import Arc, CStmt, Sync
+from tile2c.transpile.lower.simt.per_thread import apart
 from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step
 
 _EXACT = 14  # gaps up to which all sets are tried
@@ -33,12 +34,18 @@ class _Arc:
     gaps: frozenset[Path]  # a gap is named by the path of the node it stands before; end: one past
 
 
-def place_barriers(nodes: Sequence[Node]) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
+def place_barriers(
+    nodes: Sequence[Node], *, leaves: bool = False
+) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
     """The nodes with barriers between them, each with the arcs it orders; and all arcs.
+
+    `leaves`: some threads return early; no barrier can wait for them.
 
     reads   step tree          writes  step tree
     """
     tree = _Tree(nodes)
+    if leaves:  # some threads return early and would be missed
+        tree.divergent.add(())
     arcs = tree.arcs()
     chosen = _cover(arcs, tree)
     reasons = {gap: tuple(a.arc for a in arcs if gap in a.gaps) for gap in chosen}
@@ -62,6 +69,8 @@ class _Tree:
             elif isinstance(node, LoopStep):
                 self.runs[here] = node.runs
                 self.names[here] = node.name
+                if not node.uniform:
+                    self.divergent.add(here)
                 self._collect(node.body, here, (*loops, here))
             else:
                 for side, body in enumerate((node.then, node.orelse)):
@@ -107,7 +116,7 @@ class _Tree:
 
     def _conflict(self, first: Access, second: Access) -> bool:
         """Whether different threads may touch the same element."""
-        if first.atomic and second.atomic:
+        if (first.atomic and second.atomic) or apart(first.cells, second.cells):
             return False
         return first.owner is None or first.owner != second.owner
 

@@ -13,6 +13,7 @@ _PAIRS = {"warp_sum": "+", "warp_max": "max", "warp_min": "min", "warp_bitand": 
 _VOTES = {"warp_any": "any", "warp_all": "all", "warp_ballot": "ballot"}
 _BLOCK = {"block_and": "__syncthreads_and", "block_or": "__syncthreads_or",
           "block_count": "__syncthreads_count"}  # fmt: skip
+BETWEEN_LANES = frozenset((*SHUFFLES, *_PAIRS, *_VOTES))  # values that may differ between warps
 
 
 def lower_warp(ctx: Context, expr: Call) -> Expr | None:
