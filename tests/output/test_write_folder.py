@@ -250,6 +250,26 @@ def test_a_held_name_is_an_error(tmp_path: Path, second: GeneratedKernel, scope:
     assert check(tmp_path, second, scope=scope) == []
 
 
+def test_force_replaces_another_specialisation_and_saves_its_edits(tmp_path: Path) -> None:
+    run(tmp_path, kernel())
+    second, scope = kernel(parameters={"block": 64}), replace(SCOPE, defines=("block=64",))
+
+    def help_of(kernel: GeneratedKernel, scope: Scope) -> str | None:
+        diagnostics = Diagnostics()
+        assert write_folder(tmp_path, [kernel], scope, Policy(), diagnostics) is None
+        return diagnostics.items[0].help
+
+    assert help_of(second, scope) == "choose another folder with -o, or --force to replace it"
+    edit(tmp_path / "gemm.cu", "2 * x", "x + x")
+    assert str(help_of(second, scope)).endswith("after saving the edited file as gemm.cu.orig")
+    other = replace(SCOPE, sources=("other.py",))
+    assert str(help_of(kernel(source="other.py"), other)).endswith("loses the edits made in it")
+    assert run(tmp_path, kernel(source="other.py"), scope=other, force=True) == ["T2C602"]
+    assert run(tmp_path, second, scope=scope, force=True) == []
+    assert "x + x" in (tmp_path / "gemm.cu.orig").read_text()
+    assert check(tmp_path, second, scope=scope, pristine=True) == []
+
+
 def test_a_default_that_changed_in_the_source_is_the_same_specialisation(tmp_path: Path) -> None:
     run(tmp_path, kernel())
     assert run(tmp_path, kernel(parameters={"block": 64})) == []

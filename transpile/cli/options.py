@@ -108,7 +108,10 @@ def _how() -> list[click.Parameter]:
             ["--merge"], is_flag=True, help="Merges new text into files that were edited by hand."
         ),
         click.Option(
-            ["--force"], is_flag=True, help="Overwrites edited files after saving FILE.orig."
+            ["--force"],
+            is_flag=True,
+            help="Overwrites edited files after saving FILE.orig, "
+            "and kernels written with other -D values.",
         ),
         click.Option(
             ["--format", "format"],

@@ -38,8 +38,10 @@ def check_folder(
     files = holders.placed(kernels, scope, diagnostics)
     for file, kernel in files.items():
         held = manifest.entry_of(file)
-        if holders.check_holder(file, kernel, held, scope, diagnostics):
-            _check_kernel(folder, file, kernel, held, scope, diagnostics, pristine)
+        found = decide.find(folder, file, held)
+        edited = found.edited
+        if holders.check_holder(file, kernel, held, scope, diagnostics, edited=edited):
+            _check_kernel(folder, file, kernel, held, found, scope, diagnostics, pristine)
     _check_left(folder, manifest, files, scope, diagnostics, pristine)
 
 
@@ -48,11 +50,11 @@ def _check_kernel(
     file: str,
     kernel: GeneratedKernel,
     held: Entry | None,
+    found: decide.Found,
     scope: Scope,
     diagnostics: Diagnostics,
     pristine: bool,
 ) -> None:
-    found = decide.find(folder, file, held)
     for path, text in ((file, found.text), (layout.base_file(file), found.base)):
         if text is None:
             diagnostics.error("T2C608", f"{path} is missing", None, help=REGENERATE)

@@ -12,6 +12,9 @@ from tile2c.transpile.output.manifest import Entry, Manifest
 from tile2c.transpile.output.scope import Scope
 
 DIFFERENT_FOLDER = "choose another folder with -o, or remove {file} first"
+LOSES_EDITS = ", which loses the edits made in it"
+REPLACE = "choose another folder with -o, or --force to replace it"
+REPLACE_EDITED = f"{REPLACE} after saving the edited file as {{file}}.orig"
 
 
 def source_of(entry: Entry) -> str:
@@ -46,11 +49,22 @@ def placed(
 
 
 def check_holder(
-    file: str, kernel: GeneratedKernel, held: Entry | None, scope: Scope, diagnostics: Diagnostics
+    file: str,
+    kernel: GeneratedKernel,
+    held: Entry | None,
+    scope: Scope,
+    diagnostics: Diagnostics,
+    *,
+    edited: bool,
+    force: bool = False,
 ) -> bool:
-    """Whether this run may have `file`; if another source, target or `-D` holds it, says so."""
+    """Whether this run may have `file`; if another source, target or `-D` holds it, says so.
+
+    `force` takes it from another specialisation of the same kernel, never from another kernel.
+    """
     if held is None:
         return True
+    help = DIFFERENT_FOLDER + (LOSES_EDITS if edited else "")
     source = source_of(kernel.manifest)
     if other := scope.stranger(file):
         what = f"holds {held['name']} of {other}, not of {source_path(kernel.manifest)}"
@@ -60,11 +74,12 @@ def check_holder(
         what = f"holds {held['name']} for {held['target']}, not for {kernel.target}"
     elif held["name"] != kernel.name:
         what = f"holds the kernel {held['name']}, not {kernel.name}"
-    elif difference := _specialisation(held, kernel, scope):
+    elif not force and (difference := _specialisation(held, kernel, scope)):
         what = f"holds {held['name']} with {difference}"
+        help = REPLACE_EDITED if edited else REPLACE
     else:
         return True
-    diagnostics.error("T2C602", f"{file} {what}", None, help=DIFFERENT_FOLDER.format(file=file))
+    diagnostics.error("T2C602", f"{file} {what}", None, help=help.format(file=file))
     return False
 
 

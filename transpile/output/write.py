@@ -123,7 +123,9 @@ def _plan_kernel(
     held = manifest.entry_of(file)
     found = decide.find(folder, file, held)
     taken = found.text is not None  # a file that somebody removed is free again
-    if taken and not holders.check_holder(file, kernel, held, scope, diagnostics):
+    if taken and not holders.check_holder(
+        file, kernel, held, scope, diagnostics, edited=found.edited, force=policy.force
+    ):
         return
     decision = decide.decide(kernel, file, found, policy, diagnostics)
     if decision is None:
