@@ -82,3 +82,21 @@ def test_values_that_contradict_each_other() -> None:
     with pytest.raises(DefineError) as caught:
         parse_defines(("M=" + "(" * 500,))
     assert len(str(caught.value)) < 250
+
+
+def test_builtins_are_not_called_undefined(tmp_path: Path) -> None:
+    for call in ('open("x")', 'eval("1")', '__import__("os")'):
+        _, told = transpiled(tmp_path, elements(before=f"N = 4; x = {call}"))
+        assert [item[:2] for item in told] == [("T2C110", 5)] and "read, not run" in told[0][2]
+
+
+def test_compiled_functions_that_launch_nothing(tmp_path: Path) -> None:
+    program = "import tilelang\n\n@tilelang.jit\ndef f(A):\n    return A\n"
+    _, told = transpiled(tmp_path, program)
+    assert [item[:2] for item in told] == [("T2C404", 4)]
+
+
+def test_a_wrong_type_is_the_only_problem_told(tmp_path: Path) -> None:
+    params = 'A: T.Tensor((N,), "float33"), B: T.Tensor((N // 2,), "float32")'
+    _, told = transpiled(tmp_path, elements(params=params))
+    assert [item[:2] for item in told] == [("T2C211", 8)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -53,6 +54,13 @@ class Attributes(Subscripts):
             return self.frame.source.name
         if not self.exact:
             return Unknown(f"{node.id} is not defined", self.span(node))
+        if hasattr(builtins, node.id):
+            raise self.fail(
+                "T2C110",
+                f"{node.id} of Python is not evaluated: the program is read, not run",
+                node,
+                help="pass the value as a parameter of the factory and fix it with -D NAME=VALUE",
+            )
         scope: Scope | None = self.frame.scope
         names: set[str] = set()
         while scope is not None:

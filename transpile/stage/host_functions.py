@@ -42,8 +42,10 @@ def call_builtin(
     ev: Caller, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
 ) -> Value:
     """Calls builtin `name`; Unknown operands give Unknown, values of the kernel an error."""
-    if name in ("print", "input", "exit", "quit"):
+    if name in ("print", "exit", "quit"):
         return None
+    if name == "input":
+        return Unknown("input() is not evaluated", ev.span(node))
     if name in ("property", "staticmethod", "classmethod"):
         return Decorated(name, args[0] if args else None)
     if name in ("object", "super") or name.endswith(("Error", "Exception", "Warning")):

@@ -92,15 +92,30 @@ def normalize(
     for _, why in failed:
         _report_not_ready(why, diagnostics, skippable=bool(wanted) and not only)
     if not results and not diagnostics.failed:
-        from tile2c.transpile.read.reader import whole_file
+        _report_no_kernel(source, diagnostics)
+    return tuple(wanted)
 
+
+def _report_no_kernel(source: Source, diagnostics: Diagnostics) -> None:
+    """What is missing: a launch where functions are compiled, else a kernel."""
+    from tile2c.transpile.read.reader import whole_file
+    from tile2c.transpile.stage.specialise import compiled_functions
+
+    idle = compiled_functions(source)
+    for function in idle:
+        diagnostics.error(
+            "T2C404",
+            f"{function.name} is compiled but launches nothing",
+            function.source.span(function.node),
+            help="put its body into `with T.Kernel(blocks, threads=128) as bx:`",
+        )
+    if not idle:
         diagnostics.error(
             "T2C118",
             "there is no kernel in this file",
             whole_file(source),
             help="a kernel is a function decorated with @T.prim_func or @tilelang.jit",
         )
-    return tuple(wanted)
 
 
 def list_kernels(

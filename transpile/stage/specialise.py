@@ -104,6 +104,14 @@ def find_roots(source: Source, diagnostics: Diagnostics) -> list[Root]:
     return sorted(unique.values(), key=lambda root: root.node.lineno)
 
 
+def compiled_functions(source: Source) -> list[Closure]:
+    """The functions of this file that stand under `tilelang.jit`, whatever they do."""
+    _, scope = evaluator(source, Defines(), Diagnostics(), frozenset())
+    values = [cell.value for cell in scope.cells.values()]
+    found = [_closure(value) for value in values if isinstance(value, JitFunction)]
+    return [closure for closure in found if closure is not None and closure.source is source]
+
+
 def _closure(value: Value) -> Closure | None:
     match value:
         case JitFunction():
