@@ -127,12 +127,26 @@ def read_records(folder: Path) -> tuple[KernelRecord, ...]:
         raise FileNotFoundError(f"{path} is missing: {folder} is not an output folder of tile2c")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if data["version"] != 1:
-            raise ValueError(f"version {data['version']!r} is not known")
+        if not isinstance(data, dict) or not isinstance(data.get("kernels"), list):
+            raise ValueError('it has no list "kernels"')
+        if data.get("version") != 1:
+            raise ValueError(f"version {data.get('version')!r} is not known")
+        for entry in data["kernels"]:
+            if not isinstance(entry, dict):
+                raise ValueError("an entry is no object")
+            _check_inside(str(entry.get("file")))
         return tuple(_kernel(entry) for entry in data["kernels"])
+    except RecursionError as error:
+        raise ValueError(f"{path} cannot be read: it nests too deeply") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path} cannot be read: {reason}") from error
+
+
+def _check_inside(file: str) -> None:
+    """Nothing outside the folder is ever compiled or loaded."""
+    if Path(file).is_absolute() or ".." in Path(file).parts:
+        raise ValueError(f"the file {file} is not in the folder")
 
 
 def _kernel(entry: Mapping[str, Any]) -> KernelRecord:

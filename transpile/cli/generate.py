@@ -107,8 +107,18 @@ def check_together(options: Options) -> None:
     if options.out is None and options.emit is None and not options.list_kernels:
         names = " ".join(options.inputs)
         raise UsageProblem("T2C001", "no output folder", f"tile2c {names} -o out/")
-    if options.out is not None and Path(options.out).is_file():
-        raise UsageProblem("T2C001", f"-o {options.out} is a file, not a folder", None)
+    if options.out is not None:
+        _check_out(options.out)
+
+
+def _check_out(out: str) -> None:
+    if not out:
+        raise UsageProblem("T2C001", "the name after -o is empty", "-o . for the current folder")
+    try:
+        if Path(out).exists() and not Path(out).is_dir():
+            raise UsageProblem("T2C001", f"-o {out} is a file, not a folder", None)
+    except OSError as error:
+        raise UsageProblem("T2C001", f"-o {out}: {error.strerror}", None) from error
 
 
 def request_of(options: Options) -> Request:
@@ -138,6 +148,8 @@ def _check_input(name: str) -> None:
         raise UsageProblem("T2C003", f"{name} is a folder, not a file", f"tile2c {name}/*.py -o …")
     if not path.suffix and path.parent == Path() and (verb := nearest(name, VERBS)):
         raise UsageProblem("T2C003", f"no such file or verb: {name}", f"did you mean {verb}?")
+    if path.exists():
+        raise UsageProblem("T2C003", f"{name} is not a regular file")
     beside = [item.name for item in path.parent.glob("*.py")] if path.parent.is_dir() else []
     near = nearest(path.name, sorted(beside))
     hint = f"did you mean {path.with_name(near).as_posix()}?" if near else None

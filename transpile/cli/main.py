@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None:  # a short process: looking for cycles costs more time than it frees memory
         gc.set_threshold(200_000)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started the command
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
     try:
         status = _dispatch(arguments)
         sys.stdout.flush()
@@ -34,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Status.DONE
     except KeyboardInterrupt:
         return Status.INTERRUPTED
+    except OSError as error:  # a full disk behind standard output, a path that cannot be
+        return _system_refuses(error, arguments)
     except Exception as error:
         return _internal_error(error)
 
@@ -95,6 +101,18 @@ def _explained(problem: Exception) -> tuple[str, str]:
         return f"no such option: {problem.option_name}", hint
     message = problem.format_message().rstrip(".").replace("\n", " ")
     return message[:1].lower() + message[1:], f"`{command} -h` explains the options"
+
+
+def _system_refuses(error: OSError, arguments: Sequence[str]) -> int:
+    if os.environ.get("TILE2C_DEBUG") == "1":
+        return _internal_error(error)
+    with suppress(OSError, ValueError):  # what is left in the buffer has nowhere to go
+        sys.stdout.close()
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")
+    where = f"{error.filename}: " if error.filename else ""
+    with suppress(OSError):
+        _reporter(arguments).problem("T2C606", where + (error.strerror or str(error)), None)
+    return Status.INPUT
 
 
 def _internal_error(error: Exception) -> int:

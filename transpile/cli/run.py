@@ -78,7 +78,7 @@ def _record(options: RunOptions) -> KernelRecord:
     except FileNotFoundError as error:
         raise UsageProblem("T2C003", str(error)) from error
     except ValueError as error:
-        raise UsageProblem("T2C607", str(error)) from error
+        raise failure("T2C607", str(error), None) from error
     names = sorted({record.name for record in records})
     if options.kernel is None and len(names) != 1:
         raise UsageProblem(

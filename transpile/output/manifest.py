@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.output.generated import JsonValue
@@ -53,6 +53,12 @@ class Manifest:
         return Manifest(tile2c, tuple(kept[file] for file in sorted(kept)))
 
 
+def is_inside(file: str) -> bool:
+    """Whether an entry's file is below OUT: nothing else is ever read, replaced or removed."""
+    path = PurePosixPath(file)
+    return bool(path.name) and not path.is_absolute() and ".." not in path.parts
+
+
 def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of OUT, None if there is none; raises InputError if it cannot be understood."""
     path = folder / MANIFEST
@@ -64,7 +70,9 @@ def read_manifest(folder: Path) -> Manifest | None:
         raise _unreadable(path, str(error)) from error
     try:
         data = json.loads(content)
-    except json.JSONDecodeError as error:
+    except RecursionError as error:
+        raise _unreadable(path, "it nests too deeply") from error
+    except ValueError as error:
         marks = "it holds conflict marks" if "<<<<<<<" in content else str(error)
         raise _unreadable(path, marks) from error
     if not isinstance(data, dict) or not isinstance(data.get("kernels"), list):
@@ -76,6 +84,8 @@ def read_manifest(folder: Path) -> Manifest | None:
             isinstance(entry.get(key), str) for key in ("name", "target", "file")
         ):
             raise _unreadable(path, "an entry lacks its name, target or file")
+        if not is_inside(entry["file"]):
+            raise _unreadable(path, f"the file {entry['file']} is not in the folder")
     return Manifest(str(data.get("tile2c", "")), tuple(data["kernels"]))
 
 
