@@ -47,6 +47,7 @@ class EmittedText:
 def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKernel, ...]:
     """Every kernel for every target, in the order of the source. Problems go to `diagnostics`."""
     from tile2c.transpile import lower, render, targets
+    from tile2c.transpile.lower.promises import promises
     from tile2c.transpile.render.author_names import with_author_names
 
     found: list[GeneratedKernel] = []
@@ -63,7 +64,11 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
                     line_info=request.line_info,
                     again=again(kernel, name, request.spelled),
                 )
-                manifest = with_author_names(text.manifest, function)
+                known = text.manifest.get("requires") or []
+                assert isinstance(known, list)
+                promised = [text for text in promises(function) if text not in known]
+                manifest = {**text.manifest, "requires": [*known, *promised]}
+                manifest = with_author_names(manifest, function)
                 found.append(replace(text, manifest=manifest))
     return tuple(found)
 

@@ -11,6 +11,21 @@ if TYPE_CHECKING:
 DIGEST = "............"  # filled in when the text is complete
 
 
+def needs(plan: Plan) -> str:
+    """What every call has to meet, in words: aligned addresses, promises on sizes."""
+    tensors = {arg.name for arg in plan.args}
+    aligned: dict[str, list[str]] = {}
+    rest = []
+    for condition in plan.requires:
+        name, _, tail = condition.partition(" % ")
+        if name in tensors and tail.endswith(" == 0"):
+            aligned.setdefault(tail.removesuffix(" == 0"), []).append(name)
+        else:
+            rest.append(condition)
+    words = [f"{', '.join(names)} at multiples of {size} bytes" for size, names in aligned.items()]
+    return ", ".join([*words, *rest])
+
+
 def head_lines(plan: Plan, target: Target, source_name: str, again: str) -> list[str]:
     """The lines under the title; paths, dates and line numbers stay out of them."""
     from tile2c import __version__
@@ -25,6 +40,8 @@ def head_lines(plan: Plan, target: Target, source_name: str, again: str) -> list
     ]
     if plan.size_note:
         lines.append(f"sizes    {plan.size_note}")
+    if plan.requires:
+        lines.append(f"needs    {needs(plan)}")
     lines += plan.notes
     lines.append(f"text     sha256 {DIGEST}  (edit freely: `tile2c --merge` keeps your changes)")
     return lines

@@ -15,6 +15,7 @@ from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.forms import Function, Launch
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CCall, Plan
+from tile2c.transpile.lower.promises import promises
 from tile2c.transpile.targets.simt import SimtTarget
 
 MOST_PRIVATE_BYTES = 512 * 1024  # local memory of a thread, on chips of every vendor
@@ -38,6 +39,7 @@ def lower(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> P
     except InputError as problem:
         diagnostics.add(problem.diagnostic)
         return None
+    plan = replace(plan, requires=tuple(dict.fromkeys((*plan.requires, *promises(function)))))
     return _with_usable_entries(plan, target)
 
 

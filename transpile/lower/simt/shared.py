@@ -287,11 +287,10 @@ def _check(ctx: Context, placed: list[Placed], total: int) -> None:
     if total <= ctx.target.max_shared:
         return
     largest = max(placed, key=lambda entry: entry.bytes)
-    hint = (
-        f"num_stages={largest.versions - 1} or a smaller tile"
-        if largest.versions > 1
-        else "a smaller tile"
-    )
+    rings = sum(entry.bytes // entry.versions for entry in placed if entry.versions > 1)
+    fixed = sum(entry.bytes for entry in placed if entry.versions == 1)
+    stages = (ctx.target.max_shared - fixed) // rings if rings else 0
+    hint = f"num_stages={stages} or a smaller tile" if stages > 0 else "a smaller tile"
     raise failure(
         "T2C401",
         f"the block's shared tiles take {total} bytes, and {ctx.target.name} has {ctx.target.max_shared} "
