@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from tile2c.transpile.diagnostics import Diagnostics, InputError
+from tile2c.transpile.diagnostics import Diagnostic, Diagnostics, InputError, Severity
 
 if TYPE_CHECKING:
     from tile2c.transpile.ir import forms
@@ -146,14 +146,24 @@ def _normal_kernels(request: Request, diagnostics: Diagnostics) -> Iterator[Norm
     from tile2c.transpile import read, stage
 
     met = stage.NamesMet()
+    empty: list[Diagnostic] = []  # of files without a kernel
+    some = False
     for path in request.inputs:
         source = _attempt(diagnostics, read.read_source, path, diagnostics)
         if source is not None:
-            only, defines = request.kernels, request.defines
-            found = _attempt(diagnostics, stage.normalize, source, defines, only, diagnostics, met)
+            only, defines, own = request.kernels, request.defines, Diagnostics()
+            found = _attempt(own, stage.normalize, source, defines, only, own, met)
+            whole = read.whole_file(source)
+            for item in own.items:
+                is_empty = item.code == "T2C118" and item.span == whole
+                (empty.append if is_empty else diagnostics.add)(item)
+            some = some or bool(found)
             yield from found or ()
         else:
             met.complete = False
+    some = some or diagnostics.failed
+    for item in empty:  # one file of several may hold helpers only
+        diagnostics.add(replace(item, severity=Severity.WARNING) if some else item)
     met.check(request.defines, request.kernels)
 
 

@@ -121,3 +121,14 @@ def test_runs_side_by_side_keep_each_others_entries(source: Path) -> None:
         assert process.returncode == 0, error
     entries = json.loads(Path("out/tile2c.json").read_text())["kernels"]
     assert [entry["name"] for entry in entries] == ["one", "three", "two"]
+
+
+def test_one_file_of_several_may_hold_no_kernel(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("helpers.py").write_text("x = 1\n")
+    assert main(["helpers.py", "add.py", "-o", "out"]) == 0
+    assert "helpers.py:1:1: warning[T2C118]: there is no kernel" in capsys.readouterr().err
+    assert Path("out/add.cu").exists()
+    assert main(["helpers.py", "-o", "out"]) == 1
+    assert "helpers.py:1:1: error[T2C118]: there is no kernel" in capsys.readouterr().err
