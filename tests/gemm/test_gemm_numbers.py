@@ -113,7 +113,7 @@ def test_every_8_bit_float_is_widened_exactly(tmp_path: Path, target: str, dtype
 @pytest.mark.parametrize(("dtype", "sums"), KINDS)
 @pytest.mark.parametrize("turned", TURNS, ids=str)
 @pytest.mark.parametrize(
-    "tile", [(32, 32, 32, 64), (64, 48, 64, 128), (16, 16, 8, 32), (24, 20, 12, 40)], ids=str
+    "tile", [(32, 32, 32, 64), (64, 48, 32, 128), (16, 16, 8, 32), (24, 20, 12, 40)], ids=str
 )
 def test_sweep(
     tmp_path: Path,

@@ -217,6 +217,8 @@ def _compare(
         if name not in expected:
             continue
         dtype = record.argument(name).dtype
+        if dtype == "float32" and _rounds_to_tf32(Path(options.out) / record.file):
+            dtype = "tfloat32"
         try:
             found = compare(name, dtype, result, expected[name], options.rtol, options.atol)
         except ValueError as error:
@@ -226,15 +228,22 @@ def _compare(
     return Status.INPUT if wrong else Status.DONE
 
 
+def _rounds_to_tf32(text: Path) -> bool:
+    """Whether the head of the text says that it multiplies float32 in TF32."""
+    head, _, _ = text.read_text(encoding="utf-8", errors="replace").partition("#include")
+    return "TF32" in head
+
+
 def _print_results(record: KernelRecord, results: dict[str, Any]) -> None:
     """Without anything to compare with: enough of each output to see that it is sane."""
     import numpy as np
 
     for name, result in results.items():
-        wide = result.astype(np.float64)
         shape = ", ".join(str(extent) for extent in result.shape)
-        spread = f"mean {wide.mean():.6g}, from {wide.min():.6g} to {wide.max():.6g}"
-        text = spread if result.size else "empty"
+        text = "empty"
+        if result.size:
+            wide = result.astype(np.float64)
+            text = f"mean {wide.mean():.6g}, from {wide.min():.6g} to {wide.max():.6g}"
         print(f"{name}[{shape}] {record.argument(name).dtype}: {text}")
 
 
