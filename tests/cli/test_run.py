@@ -118,6 +118,11 @@ def test_text_that_does_not_compile_is_status_1(
     assert "beta" in capsys.readouterr().err
 
 
+def test_an_empty_output_is_said_to_be_empty(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--sizes", "N=0") == 0
+    assert "C[0] float32: empty" in capsys.readouterr().out
+
+
 def test_time_is_printed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--time") == 0
     assert "time: median" in capsys.readouterr().out
