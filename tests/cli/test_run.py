@@ -60,6 +60,11 @@ def test_equal_to_a_function(out: Path, capsys: pytest.CaptureFixture[str]) -> N
     text = capsys.readouterr().out
     assert "add (cuda:sm_80) in the emulator: N = 168" in text
     assert "C[168] float32: equal within the tolerance (rtol 0.0001" in text
+    assert "\nchecks: no race, no bad access\n" in text
+    assert run("--check", "memory") == 0
+    assert "\nchecks: no bad access\n" in capsys.readouterr().out
+    assert run() == 0
+    assert "checks:" not in capsys.readouterr().out
 
 
 def test_a_difference_is_status_1_and_shown(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

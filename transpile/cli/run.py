@@ -151,6 +151,7 @@ def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
     named = {**arguments, **results}
     try:
         kernel(**named, **_size_keywords(kernel.record, sizes))
+        _print_checks(options)
         if options.time:
             _print_times(kernel, named, sizes)
     except KernelError as error:
@@ -232,6 +233,15 @@ def _rounds_to_tf32(text: Path) -> bool:
     """Whether the head of the text says that it multiplies float32 in TF32."""
     head, _, _ = text.read_text(encoding="utf-8", errors="replace").partition("#include")
     return "TF32" in head
+
+
+def _print_checks(options: RunOptions) -> None:
+    """That checks were on and found nothing: silence could mean that they were off."""
+    from tile2c.runtime.load import parsed_checks
+
+    clean = {"races": "no race", "memory": "no bad access"}
+    if names := parsed_checks(options.check):
+        print(f"checks: {', '.join(text for name, text in clean.items() if name in names)}")
 
 
 def _print_results(record: KernelRecord, results: dict[str, Any]) -> None:
