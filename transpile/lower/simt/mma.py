@@ -141,7 +141,7 @@ class MmaWriter:
         self.names = {"a": a, "b": bb}
         self.k = b.local(k)
         self.vars = {"a": b.local(m), "b": b.local(n)}
-        self.a, self.b = (operand(ctx, gemm, plan, side) for side in ("a", "b"))  # type: ignore[arg-type]
+        self.a, self.b = operand(ctx, gemm, plan, "a"), operand(ctx, gemm, plan, "b")
         self.quads = plan.instruction.name == "mma_m8n8k4"
         self.pairs = self.b.way in ("rows", "turned rows") and self.b.tiles % 2 == 0
 
@@ -397,7 +397,8 @@ class MmaWriter:
         array = self.names["b"]
         if self.b.dtype.name == "float64":
             return [Element(dtype=self.b.dtype, array=array, subscripts=(n,))]
-        tile, first = n, const(0)
+        tile: Expr = n
+        first: Expr = const(0)
         if self.pairs:
             tile = b.div(n, const(2))
             first = b.mul(b.mod(n, const(2)), const(self.b.registers))

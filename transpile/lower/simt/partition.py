@@ -56,10 +56,7 @@ def plan_gemms(ctx: Context, body: Sequence[Stmt], gemms: Sequence[Gemm]) -> dic
     without = _without_instruction(ctx, gemms)
     options = [_options(ctx, gemm, without.get(gemm.c.buffer.name)) for gemm in gemms]
     if prod(len(found) for found in options) > _COMBINATIONS:
-        options = [
-            sorted(found, key=lambda option, gemm=gemm: _reads(gemm, option.plan))[:_FEW]
-            for gemm, found in zip(gemms, options, strict=True)
-        ]
+        options = [_best_few(gemm, found) for gemm, found in zip(gemms, options, strict=True)]
     classes = tie(body)[0]
     roots = [
         [classes.find((gemm.c.buffer.name, dim)) for dim in range(len(gemm.c.buffer.shape))]
@@ -73,6 +70,11 @@ def plan_gemms(ctx: Context, body: Sequence[Stmt], gemms: Sequence[Gemm]) -> dic
         if best is None or cost < best:
             chosen, best = candidate, cost
     return {id(gemm): option.plan for gemm, option in zip(gemms, chosen, strict=True)}
+
+
+def _best_few(gemm: Gemm, options: list[_Option]) -> list[_Option]:
+    """Those that read the fewest operands, first ones first among equals."""
+    return sorted(options, key=lambda option: _reads(gemm, option.plan))[:_FEW]
 
 
 def tell_plans(ctx: Context, gemms: Sequence[Gemm], plans: dict[int, GemmPlan]) -> None:

@@ -36,8 +36,8 @@ def choose_layouts(ctx: Context, gemms: list[Gemm], plans: dict[int, GemmPlan]) 
     reads: dict[Buffer, list[Phase]] = {}
     for gemm in gemms:
         if gemm not in vectors:
-            for buffer, found in operand_phases(ctx, gemm, plans[id(gemm)]):
-                reads.setdefault(buffer, []).extend(found)
+            for buffer, phases in operand_phases(ctx, gemm, plans[id(gemm)]):
+                reads.setdefault(buffer, []).extend(phases)
     for buffer, found in reads.items():
         if buffer.name not in ctx.shared:
             _spread_over_banks(ctx, buffer, found)
