@@ -42,11 +42,11 @@ def fails_without(path: Path, tmp_path: Path, line: int, sizes: dict[str, int]) 
 
 
 def waits(text: str) -> list[int]:
-    """Lines that order one unit after another, or a copying unit after itself."""
+    """Lines that order one unit after another, or a unit after itself."""
     return [
         place
         for place, line in enumerate(text.split("\n"))
-        if line.lstrip().startswith(("order<", "PipeBarrier<PIPE_MTE"))
+        if line.lstrip().startswith(("order<", "PipeBarrier<"))
     ]
 
 
