@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -164,3 +166,18 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "-h"]) == 0
     text = capsys.readouterr().out
     assert "Examples:" in text and "--against" in text
+
+
+def test_both_streams_into_one_file_keep_their_order(out: Path) -> None:
+    text = (out / "add.cu").read_text()
+    (out / "add.cu").write_text(text.replace("if (i < N)", "if (i <= N)"))
+    command = [sys.executable, "-m", "tile2c", "run", "out", "--check", "memory"]
+    done = subprocess.run(
+        [*command, "--backend", "emulate", "--sizes", "N=9"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert done.stdout.index("add (cuda:sm_80)") < done.stdout.index("error[T2C701]")

@@ -24,6 +24,7 @@ class Reporter:
         """One diagnostic: in JSON one line, in text with its source line."""
         from tile2c.transpile.diagnostics import render
 
+        sys.stdout.flush()  # where both streams go to one file, in the order of printing
         if self.format == "json":
             print(render.as_json(diagnostic), file=sys.stderr)
         else:
@@ -43,6 +44,7 @@ class Reporter:
     def done(self, text: str) -> None:
         """What a run has done, for people; tools read the manifest."""
         if self.format == "text":
+            sys.stdout.flush()
             print(text, file=sys.stderr)
 
 
