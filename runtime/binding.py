@@ -68,8 +68,24 @@ def _assigned(
             f"{record.name} takes {counts} positional arguments here, {len(args)} were passed; "
             f"it takes {_takes(record)}"
         )
+    _check_order(record, chosen, named)
     values = {argument.name: value for argument, value in zip(chosen, args, strict=True)}
     return {**values, **named}
+
+
+def _check_order(
+    record: KernelRecord, chosen: Sequence[Argument], named: Mapping[str, object]
+) -> None:
+    """An input given by name, with positional ones left for those behind it, is most likely twice."""
+    last = chosen[-1] if chosen else None
+    for argument in record.arguments:
+        if argument is last:
+            return
+        if argument.name in named and not argument.is_out and last is not None:
+            raise TypeError(
+                f"{record.name}: {argument.name} is passed by name, so what comes after it must be "
+                f"passed by name too; it takes {_takes(record)}"
+            )
 
 
 def _takes(record: KernelRecord) -> str:

@@ -69,6 +69,9 @@ def view(value: object, name: str) -> TensorView:
         raise TypeError(f"{name} must be a tensor, not {kind}") from None
 
 
+OTHER_ORDER = " with its bytes in the other order"  # part of a type's name that no kernel takes
+
+
 def _gapless(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether rows lie one behind the other; dimensions of extent 1 may have any stride."""
     if 0 in shape:
@@ -92,7 +95,7 @@ def _numpy(array: Any) -> TensorView:
         device=HOST,
         device_index=0,
         address=array.ctypes.data,
-        dtype=array.dtype.name,
+        dtype=array.dtype.name + ("" if array.dtype.isnative else OTHER_ORDER),
         shape=tuple(array.shape),
         strides=None if _gapless(array.shape, strides) else strides,
         item_bytes=item,
@@ -122,6 +125,8 @@ def _interface(value: Any, framework: Framework, name: str) -> TensorView:
     kind = np.dtype(about["typestr"])
     own = getattr(getattr(value, "dtype", None), "name", None)
     dtype = own if isinstance(own, str) and own else kind.name
+    if not kind.isnative:
+        dtype += OTHER_ORDER
     if kind.kind == "V" and dtype.startswith("void"):
         dtype = f"raw{kind.itemsize * 8}"
     shape = tuple(about["shape"])

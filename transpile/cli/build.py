@@ -71,4 +71,8 @@ def _spelled(value: object) -> str:
     """A value as `-D` takes it: words as they are, everything else as a Python literal."""
     if isinstance(value, str) and value.replace("_", "a").replace(".", "a").isalnum():
         return value
+    if type(value).__module__.partition(".")[0] == "numpy":  # numbers and element types of NumPy
+        return str(getattr(value, "name", value))
+    if isinstance(value, type):
+        return value.__name__
     return repr(value)
