@@ -77,6 +77,9 @@ class Context:
     choices: list[Choice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what the head of the text says of numbers
     aligned_tensors: dict[str, int] = field(default_factory=dict)  # tensor -> bytes
+    known_pitches: dict[Expr, int] = field(
+        default_factory=dict
+    )  # of the aligned variant: stride -> elements
     aligned_pitches: dict[Expr, int] = field(default_factory=dict)  # stride -> elements
     wanted: dict[str, Expr] = field(default_factory=dict)  # thread names that the text uses
     wanted_remarks: dict[str, str] = field(default_factory=dict)  # what one of them means

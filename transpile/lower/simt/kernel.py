@@ -39,6 +39,7 @@ from tile2c.transpile.lower.plan import (
     ScalarArg,
     Section,
     TensorArg,
+    TensorMap,
 )
 from tile2c.transpile.lower.rename import author_names, rename_reserved
 from tile2c.transpile.lower.simt.block import BlockLowering
@@ -105,15 +106,15 @@ def _lower_launch(
         if helper.template in ("shared_struct", "shared_memory")
     )
 
-    def lowered(variant: bool) -> _Lowered:
+    def lowered(pitches: dict[Expr, int] | None = None) -> _Lowered:
         return _Lowered(
-            function, launch, target, diagnostics, variant=variant, taken=taken,
-            names=names.copy(), only_used=several,
+            function, launch, target, diagnostics, variant=pitches is not None, pitches=pitches,
+            taken=taken, names=names.copy(), only_used=several,
         )  # fmt: skip
 
-    found_one = lowered(False)
+    found_one = lowered()
     if found_one.ctx.wants_variant:
-        found_one = lowered(True)
+        found_one = lowered(found_one.ctx.aligned_pitches)
     plan = found_one.plan()
     names.add(found_one.names)  # an attempt that was given up leaves none
     return replace(plan, notes=(*plan.notes, f"path     mma.sync: {reason}")) if reason else plan
@@ -171,6 +172,7 @@ class _Lowered:
         diagnostics: Diagnostics,
         *,
         variant: bool,
+        pitches: dict[Expr, int] | None = None,
         unaligned: bool = False,
         taken: frozenset[str] = frozenset(),
         names: SharedNames | None = None,
@@ -195,6 +197,7 @@ class _Lowered:
             namer=namer,
             threads=x * y * z,
             variant=variant,
+            known_pitches=dict(pitches or {}),
             unaligned=unaligned,
             author_names=known,
             reducers=self.names.reducers,
@@ -375,6 +378,7 @@ class _Lowered:
                     Declarator(name=panel, value=b.div(b.local(tile), size)),
                 ),
                 comments=(
+                    *order.comments,
                     f"T.use_swizzle({order.panel}): blocks that run together share tiles of both operands",
                 ),
             ),
@@ -669,7 +673,7 @@ def _mentions(value: object, name: str) -> bool:
 def _names_const(value: object, name: str) -> bool:
     if isinstance(value, Const):
         return value.name == name
-    if is_dataclass(value) and not isinstance(value, type | Arc | DType):
+    if is_dataclass(value) and not isinstance(value, type | Arc | DType | TensorMap):
         return any(_names_const(getattr(value, item.name), name) for item in fields(value))
     if isinstance(value, tuple | list):
         return any(_names_const(part, name) for part in value)

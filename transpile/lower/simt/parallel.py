@@ -173,6 +173,10 @@ class _Body:
         return [*found, *(convert(self.ctx, row, self.it.place) for row in rows)]
 
     def _reason(self, rows: Sequence[Expr]) -> str:
+        if rows and self.it.once and self._only_memory():
+            return (
+                "all of the group hold the same: one writes; the last tile may reach past the edge"
+            )
         if rows:
             return "the last tile may reach past the edge"
         if self.it.masks:
@@ -463,6 +467,11 @@ class _Body:
         extent = buffer.shape[-1]
         if self.ctx.facts.divisible(extent, self.it.width):
             return True
+        if any(
+            extent == pitch and size % self.it.width == 0
+            for pitch, size in self.ctx.known_pitches.items()
+        ):
+            return True  # the launch is chosen by it
         # In the aligned variant the pitch is a multiple; without gaps it is the extent.
         return self.ctx.variant and buffer.strides is None and len(buffer.shape) > 1
 
@@ -533,9 +542,9 @@ class _Body:
             if self.ctx.variant:
                 template = (b.local("aligned"),)
         self.ctx.need("pack")
-        if valid is not None and not template and self._all_or_nothing(buffer):
+        if valid is not None and self._all_or_nothing(buffer):
             helper = helper.replace("_vector", "_whole_vector")
-            self.ctx.need(helper)
+            self.ctx.need(helper, variant=bool(template))
         else:
             self.ctx.need(helper, tail=valid is not None, variant=bool(template))
         if valid is not None:
