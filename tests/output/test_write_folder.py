@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -166,6 +167,20 @@ def test_an_edited_file_is_refused_and_nothing_is_written(tmp_path: Path) -> Non
     assert "T2C609" in check(tmp_path, kernel(body=changed), kernel("other"))
 
 
+def test_check_names_the_ways_on_for_an_edited_file_that_is_stale(tmp_path: Path) -> None:
+    run(tmp_path, kernel())
+    new = kernel(body=BODY.replace("block = 128", "block = 64"))
+    for edited in (False, True):
+        diagnostics = Diagnostics()
+        check_folder(tmp_path, [new], SCOPE, diagnostics)
+        (item,) = diagnostics.items
+        assert item.code == "T2C609" and item.help is not None
+        assert ("edited by hand" in item.message) == edited
+        assert ("--merge" in item.help) == ("--force" in item.help) == edited
+        if not edited:
+            edit(tmp_path / "gemm.cu", "2 * x", "x + x")
+
+
 def test_force_saves_the_edited_file_and_never_over_a_saved_one(tmp_path: Path) -> None:
     run(tmp_path, kernel())
     for name in ("gemm.cu.orig", "gemm.cu.orig.1"):
@@ -312,10 +327,11 @@ def test_a_foreign_file_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_missing_files_are_written_again_and_found_by_check(tmp_path: Path) -> None:
     run(tmp_path, kernel())
-    (tmp_path / "gemm.cu").unlink()
-    assert check(tmp_path, kernel()) == ["T2C608"]
+    for lost in ("gemm.cu", ".tile2c/base/gemm.cu"):
+        (tmp_path / lost).unlink()
+        assert check(tmp_path, kernel()) == ["T2C608"]
     assert run(tmp_path, kernel()) == []
-    (tmp_path / ".tile2c/base/gemm.cu").unlink()
+    shutil.rmtree(tmp_path / ".tile2c")
     assert check(tmp_path, kernel()) == ["T2C608"]
     assert run(tmp_path, kernel()) == []
     assert check(tmp_path, kernel()) == []

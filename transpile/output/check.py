@@ -55,9 +55,9 @@ def _check_kernel(
     diagnostics: Diagnostics,
     pristine: bool,
 ) -> None:
-    for path, text in ((file, found.text), (layout.base_file(file), found.base)):
-        if text is None:
-            diagnostics.error("T2C608", f"{path} is missing", None, help=REGENERATE)
+    if found.text is None or found.base is None:  # one message, though both may be missing
+        path = file if found.text is None else layout.base_file(file)
+        diagnostics.error("T2C608", f"{path} is missing", None, help=REGENERATE)
     for module in modules_of(held) if held is not None else ():
         path = str(module.get("file")) if isinstance(module, dict) else ""
         if not (folder / path).is_file():
@@ -73,7 +73,11 @@ def _check_kernel(
     text = header.sign(kernel.text)
     if header.body(found.base) != header.body(text):
         stale = f"{file} is stale: {holders.source_of(kernel.manifest)} now gives another text"
-        diagnostics.error("T2C609", stale, None, help=REGENERATE)
+        help = REGENERATE
+        if found.edited:
+            stale = f"{stale}, and it was edited by hand"
+            help = f"{REGENERATE}: {decide.TWO_WAYS.format(file=file)}"
+        diagnostics.error("T2C609", stale, None, help=help)
     elif header.body(found.text) != header.body(found.base):
         _report_edit(file, pristine, diagnostics)
     expected = entry_for(kernel, file, text, scope.defines, [])
