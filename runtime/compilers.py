@@ -90,7 +90,13 @@ def compile_text(text: str, file_name: str, *, arch: str | None = None) -> tuple
         words = [program, *command.flags, source.name, "-o", module.name]
         try:
             done = subprocess.run(
-                words, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, check=False
+                words,
+                cwd=folder,
+                env=_environment(command.program),
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CompileError(f"{command.key} {file_name}: {error}") from error
@@ -98,6 +104,16 @@ def compile_text(text: str, file_name: str, *, arch: str | None = None) -> tuple
             log = (done.stderr + done.stdout).strip() or f"exit status {done.returncode}"
             raise CompileError(f"{command.key} {file_name}\n{log}")
         return module.read_bytes(), version_of(program)
+
+
+def _environment(program: str) -> dict[str, str] | None:
+    """What a compiler needs to find in its environment; None leaves it as it is.
+
+    hipcc asks the devices which vendor's text it gets, unless it is told; there may be none.
+    """
+    if program != "hipcc":
+        return None
+    return {"HIP_PLATFORM": "amd", **os.environ}
 
 
 def compiled(text: str, file_name: str, *, arch: str | None = None) -> bytes:

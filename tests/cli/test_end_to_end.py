@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -132,3 +133,31 @@ def test_one_file_of_several_may_hold_no_kernel(
     assert Path("out/add.cu").exists()
     assert main(["helpers.py", "-o", "out"]) == 1
     assert "helpers.py:1:1: error[T2C118]: there is no kernel" in capsys.readouterr().err
+
+
+def compiler_of(folder: Path, name: str, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Puts a compiler in front of those that are there."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+
+def test_a_run_that_writes_nothing_says_so(
+    source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiler_of(source.parent / "bin", "nvcc", "echo no such card >&2; exit 1", monkeypatch)
+    assert main(["add.py", "-o", "out", "--compile"]) == 1
+    error = capsys.readouterr().err
+    assert "T2C620" in error and "no such card" in error
+    assert error.endswith("nothing was written to out\n")
+    assert not Path("out").exists()
+
+
+def test_hipcc_is_told_the_vendor(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = 'for last; do :; done; echo "$HIP_PLATFORM" > "$last"'
+    compiler_of(source.parent / "bin", "hipcc", script, monkeypatch)
+    monkeypatch.delenv("HIP_PLATFORM", raising=False)
+    assert main(["add.py", "-o", "out", "--target", "hip", "--compile"]) == 0
+    entry = json.loads(Path("out/tile2c.json").read_text())["kernels"][0]
+    assert Path("out", entry["modules"][0]["file"]).read_text() == "amd\n"

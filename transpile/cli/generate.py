@@ -223,11 +223,13 @@ def _write_or_check(options: Options, request: Request) -> int:
     assert options.out is not None
     out = Path(options.out)
     written = None
+    kernels: tuple[GeneratedKernel, ...] = ()
     try:
+        kernels = _generated(request, diagnostics, reporter)
         if options.check:
-            check(options, request, diagnostics, reporter)
+            _check_kernels(options, request, kernels, diagnostics)
         else:
-            written = write(options, request, diagnostics, reporter)
+            written = _write_kernels(options, request, kernels, diagnostics, reporter)
     except InputError as error:
         diagnostics.add(error.diagnostic)
     for file in written.files if written else ():
@@ -235,14 +237,20 @@ def _write_or_check(options: Options, request: Request) -> int:
     for file in written.removed if written else ():
         reporter.done(f"removed {(out / file).as_posix()}")
     reporter.show_all(diagnostics.items)
+    if kernels and written is None and not options.check:
+        reporter.done(f"nothing was written to {out.as_posix()}")
     return status_of(diagnostics)
 
 
-def check(options: Options, request: Request, diagnostics: Diagnostics, reporter: Reporter) -> None:
+def _check_kernels(
+    options: Options,
+    request: Request,
+    kernels: tuple[GeneratedKernel, ...],
+    diagnostics: Diagnostics,
+) -> None:
     """`--check`: problems of the input, or differences between OUT and what a run would write."""
     from tile2c.transpile.output.check import check_folder
 
-    kernels = _generated(request, diagnostics, reporter)
     if not diagnostics.failed and options.out is not None:
         scope = _scope(options, request)
         check_folder(Path(options.out), kernels, scope, diagnostics, pristine=options.pristine)
@@ -252,9 +260,19 @@ def write(
     options: Options, request: Request, diagnostics: Diagnostics, reporter: Reporter
 ) -> Written | None:
     """Generates and writes; None if nothing was written, for the reasons in `diagnostics`."""
+    kernels = _generated(request, diagnostics, reporter)
+    return _write_kernels(options, request, kernels, diagnostics, reporter)
+
+
+def _write_kernels(
+    options: Options,
+    request: Request,
+    kernels: tuple[GeneratedKernel, ...],
+    diagnostics: Diagnostics,
+    reporter: Reporter,
+) -> Written | None:
     from tile2c.transpile.output.write import write_folder
 
-    kernels = _generated(request, diagnostics, reporter)
     if diagnostics.failed or options.out is None:
         return None
     return write_folder(

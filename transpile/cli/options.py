@@ -90,7 +90,8 @@ def _what() -> list[click.Parameter]:
         click.Option(
             ["--compile", "compile_modules"],
             is_flag=True,
-            help="Also runs the compile command of each file's header.",
+            help="Also runs the compile command of each file's header; the module lies beside the "
+            "file as KERNEL.ARCH.cubin (or the vendor's suffix), whatever name the header gives -o.",
         ),
     ]
 
