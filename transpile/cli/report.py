@@ -19,6 +19,7 @@ class Reporter:
 
     def __init__(self, format: Format) -> None:
         self.format = format
+        lines_of.cache_clear()  # sources may have changed since an earlier run of this process
 
     def show(self, diagnostic: Diagnostic) -> None:
         """One diagnostic: in JSON one line, in text with its source line."""
