@@ -28,7 +28,9 @@ def main(O: T.Tensor((256,), "float32")):
 """
     same(checked(tmp_path, text, {"O": empty(256)}, target)["O"], (np.arange(256) % 16) ** 2)
     c = text_of(tmp_path, text, target)
-    assert c.index("if (threadIdx.x < 16)") < c.index("__syncthreads();") < c.index("O[threadIdx.x]")
+    assert (
+        c.index("if (threadIdx.x < 16)") < c.index("__syncthreads();") < c.index("O[threadIdx.x]")
+    )
 
 
 @BOTH
@@ -210,7 +212,11 @@ def main(A: T.Tensor((5, 64), "float32"), O: T.Tensor((64,), "float32")):
 def test_h44_a_condition_in_a_pipelined_loop(tmp_path: Path) -> None:
     text = """
 @T.prim_func
-def main(A: T.Tensor((6, 64), "float32"), Keep: T.Tensor((6,), "int32"), O: T.Tensor((64,), "float32")):
+def main(
+    A: T.Tensor((6, 64), "float32"),
+    Keep: T.Tensor((6,), "int32"),
+    O: T.Tensor((64,), "float32"),
+):
     with T.Kernel(1, threads=64) as bx:
         S = T.alloc_shared((64,), "float32")
         acc = T.alloc_fragment((64,), "float32")

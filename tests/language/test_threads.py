@@ -101,3 +101,23 @@ def main(A: T.Tensor((64,), "int32"), O: T.Tensor((64,), "int32")):
             O[i] = T.shfl_xor(A[i], 1)
 """
     assert "T2C314" in refusal(tmp_path, text)
+
+
+@pytest.mark.parametrize("target", [CUDA, HIP])
+def test_copies_of_private_arrays(tmp_path: Path, target: str) -> None:
+    """Each thread moves its own; a copy whose place differs by thread needs a private side."""
+    text = """
+@T.prim_func
+def main(A: T.Tensor((64, 8), "float32"), O: T.Tensor((64, 8), "float32")):
+    with T.Kernel(1, threads=64) as bx:
+        tx = T.get_thread_binding()
+        p = T.alloc_local((8,), "float32")
+        q = T.alloc_local((8,), "float32")
+        T.fill(q, 2)
+        T.copy(A[tx, 0], p)
+        for k in T.serial(8):
+            p[k] = p[k] * q[7 - k]
+        T.copy(p, O[tx, 0])
+"""
+    a = values((64, 8))
+    assert (checked(tmp_path, text, {"A": a, "O": empty((64, 8))}, target)["O"] == 2 * a).all()

@@ -138,6 +138,7 @@ CODES: dict[str, str] = {
     "T2C558": "arrays of each thread that are larger than the target's local memory",
     "T2C559": "a product with structured sparsity",
     "T2C563": "a tile statement of some of the threads",
+    "T2C564": "a statement of the whole block that differs between threads",
     # 6xx: the output folder
     "T2C601": "a file edited by hand is in the way",
     "T2C602": "a name is already held by another source, target or specialisation",

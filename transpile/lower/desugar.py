@@ -21,6 +21,7 @@ from tile2c.transpile.ir.forms import (
     Store,
     While,
 )
+from tile2c.transpile.ir.walk import reads, writes
 from tile2c.transpile.lower import build as b
 
 _NAMES = ("i", "j", "k", "l", "m", "n", "ii", "jj", "kk", "ll", "mm", "nn")
@@ -37,11 +38,11 @@ def copies_as_loops(body: Sequence[Stmt], taken: frozenset[str]) -> tuple[Stmt, 
 
 def _rewrite(stmt: Stmt, taken: frozenset[str]) -> Stmt:
     if isinstance(stmt, Copy):
-        return stmt if stages(stmt) else copy_loop(stmt, taken)
+        return stmt if stages(stmt) else by_each_thread(copy_loop(stmt, taken))
     if isinstance(stmt, AtomicTile):
-        return atomic_loop(stmt, taken)
+        return by_each_thread(atomic_loop(stmt, taken))
     if isinstance(stmt, Fill):
-        return fill_loop(stmt, taken)
+        return by_each_thread(fill_loop(stmt, taken))
     if isinstance(stmt, For | Pipelined | While):
         return replace(stmt, body=copies_as_loops(stmt.body, taken))
     if isinstance(stmt, If):
@@ -51,6 +52,24 @@ def _rewrite(stmt: Stmt, taken: frozenset[str]) -> Stmt:
             orelse=copies_as_loops(stmt.orelse, taken),
         )
     return stmt
+
+
+def by_each_thread(loop: Parallel) -> Stmt:
+    """The loop itself; where a private array takes part, serial loops that every thread runs."""
+    buffers = [
+        buffer
+        for stmt in loop.body
+        for buffer in (*reads(stmt), *writes(stmt))
+        if buffer.scope in ("local", "variable")
+    ]
+    if not buffers:
+        return loop
+    body: tuple[Stmt, ...] = loop.body
+    for var, extent in zip(reversed(loop.loop_vars), reversed(loop.extents), strict=True):
+        body = (For(kind="serial", var=var, start=const(0), stop=extent, body=body),)
+    return replace(
+        body[0], span=loop.span, quote=loop.quote, comments=loop.comments, remark=loop.remark
+    )
 
 
 def stages(copy: Copy) -> bool:

@@ -76,6 +76,7 @@ class Bindings(Inliner):
             else:
                 self._bind_temporary(target, value)
             return
+        computed = cell is not None and isinstance(cell.value, Expr) and cell.value.device
         self._warn_of_rebinding(target, cell, value)
         self._mark_escaped(value)
         spelling = None
@@ -88,7 +89,8 @@ class Bindings(Inliner):
             nameable=target.id in self.frame.once and not self.frame.calls,
             spelling=spelling,
         )
-        if isinstance(value, Buffer) and self.regions:
+        hides = isinstance(value, int | float) and computed  # what the kernel computed
+        if (isinstance(value, Buffer) or hides) and self.regions:
             self.regions[-1].bound.append((scope, cell))
 
     def _bind_temporary(self, target: ast.Name, value: Expr) -> None:

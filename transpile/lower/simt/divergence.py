@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Call, Expr, Load, Var
 from tile2c.transpile.ir.forms import (
     Atomic,
@@ -18,7 +19,7 @@ from tile2c.transpile.ir.forms import (
     Store,
     While,
 )
-from tile2c.transpile.ir.walk import parts, statements, writes
+from tile2c.transpile.ir.walk import expressions, parts, regions, statements, writes
 from tile2c.transpile.lower.simt.warp import BETWEEN_LANES
 
 
@@ -95,6 +96,25 @@ class Divergence:
                 if self._jumps(stmt.body, under or own, [k for k in kinds if k == "return"]):
                     return True
         return False
+
+
+def check_bounds(body: Sequence[Stmt]) -> None:
+    """Refuses statements of the whole block whose bounds or values differ between threads."""
+    divergence = Divergence(body)
+    for stmt in statements(tuple(body)):
+        read, written = regions(stmt)
+        if not written or any(part.buffer.scope == "local" for part in (*read, *written)):
+            continue
+        for expr in expressions(stmt):
+            if divergence.differs(expr):
+                name = written[0].buffer.name
+                raise failure(
+                    "T2C564",
+                    f"`{stmt.quote}` is done once by the whole block, but what it names differs "
+                    "between threads",
+                    expr.span or stmt.span,
+                    help=f"name elements, as in {name}[0]: then every thread does it",
+                )
 
 
 def lasts(condition: Expr, body: Sequence[Stmt]) -> bool:

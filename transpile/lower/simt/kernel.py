@@ -44,7 +44,7 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.lower.rename import author_names, rename_reserved
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.divergence import Divergence
+from tile2c.transpile.lower.simt.divergence import Divergence, check_bounds
 from tile2c.transpile.lower.simt.fit_reductions import fit_reductions
 from tile2c.transpile.lower.simt.frames import Apart, Frames, assign_layouts, walk
 from tile2c.transpile.lower.simt.hand_over import hand_over
@@ -206,6 +206,7 @@ class _Lowered:
         )
         for var, name in zip(launch.thread_vars, "xyz", strict=False):
             self.ctx.values[var.name] = b.local(f"threadIdx.{name}")
+        check_bounds(launch.body)
         self.body = copies_as_loops(launch.body, ours)
         self.ctx.author_names = frozenset(ours)
         self.nodes, self.arcs = self._lower()
