@@ -135,6 +135,20 @@ def test_one_file_of_several_may_hold_no_kernel(
     assert "helpers.py:1:1: error[T2C118]: there is no kernel" in capsys.readouterr().err
 
 
+def test_what_is_unchanged_is_said_to_be(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def told(*options: str) -> str:
+        assert main(["add.py", "-o", "out", *options]) == 0
+        return capsys.readouterr().err
+
+    assert told() == "wrote out/add.cu\n"
+    assert told() == "out/add.cu is up to date\n"
+    assert told("--check") == "out is up to date: 1 kernel file\n"
+    with Path("out/add.cu").open("a") as file:
+        file.write("// mine\n")
+    assert "was edited by hand and stays" in told() and "up to date" not in told()
+    assert told("--check").endswith("out is up to date: 1 kernel file\n")
+
+
 def compiler_of(folder: Path, name: str, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts a compiler in front of those that are there."""
     folder.mkdir(exist_ok=True)

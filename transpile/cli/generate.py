@@ -234,10 +234,16 @@ def _write_or_check(options: Options, request: Request) -> int:
         diagnostics.add(error.diagnostic)
     for file in written.files if written else ():
         reporter.done(f"wrote {(out / file).as_posix()}")
+    for file in written.unchanged if written else ():
+        if written is not None and file not in written.kept:
+            reporter.done(f"{(out / file).as_posix()} is up to date")
     for file in written.removed if written else ():
         reporter.done(f"removed {(out / file).as_posix()}")
     reporter.show_all(diagnostics.items)
-    if kernels and written is None and not options.check:
+    if options.check and not diagnostics.failed:
+        counted = "1 kernel file" if len(kernels) == 1 else f"{len(kernels)} kernel files"
+        reporter.done(f"{out.as_posix()} is up to date: {counted}")
+    elif kernels and written is None:
         reporter.done(f"nothing was written to {out.as_posix()}")
     return status_of(diagnostics)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tile2c.transpile.diagnostics import Diagnostics, Severity
@@ -37,10 +37,14 @@ Compile = Callable[[GeneratedKernel, str, str, Diagnostics], Module | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What a run did: kernel files written, in order; files that it left or removed."""
+    """What a run did: kernel files written, in order; files that it left or removed.
+
+    `kept` are those of the unchanged ones that were edited by hand; a note says so of each.
+    """
 
     files: tuple[str, ...]
     unchanged: tuple[str, ...]
+    kept: tuple[str, ...]
     removed: tuple[str, ...]
 
 
@@ -50,6 +54,7 @@ class _Plan:
     entries: list[Entry]
     gone: list[str]
     conflicts: int = 0
+    edited: set[str] = field(default_factory=set)
 
 
 def write_folder(
@@ -97,6 +102,7 @@ def _write_folder(
     return Written(
         files=tuple(file for file in files if file not in unchanged),
         unchanged=unchanged,
+        kept=tuple(file for file in unchanged if file in plan.edited),
         removed=tuple(file for file in plan.gone if file in plan.changes.removals),
     )
 
@@ -131,6 +137,8 @@ def _plan_kernel(
     if decision is None:
         return
     plan.conflicts += decision.conflicts > 0
+    if decision.edited:
+        plan.edited.add(file)
     if decision.saved is not None:
         plan.changes.write(_free_name(folder, f"{file}.orig"), decision.saved)
     plan.changes.write(file, decision.text)
