@@ -287,3 +287,18 @@ def test_nothing_is_run(program: Make) -> None:
 
 def test_no_kernel(program: Make) -> None:
     assert program("x = 1").codes == ["T2C118"]
+
+
+def test_element_types_are_listed_once(program: Make) -> None:
+    result = program(
+        """
+        @T.prim_func
+        def main(A: T.Tensor((8,), "flot16"), B: T.Tensor((8,), "real"), C: T.Tensor((8,), "x")):
+            with T.Kernel(1) as bx:
+                B[0] = 1
+        """
+    )
+    assert result.codes == ["T2C211"] * 3
+    assert result.messages[0].endswith("   = help: did you mean float16?")
+    listed = [message.count("float8_e4m3fn,") for message in result.messages]
+    assert sum(listed) == 1

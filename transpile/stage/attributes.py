@@ -33,7 +33,7 @@ from tile2c.transpile.stage.values import (
     Unknown,
     Value,
 )
-from tile2c.transpile.stage.vocabulary import KNOWN, dtype_name, nearest
+from tile2c.transpile.stage.vocabulary import KNOWN, SCALAR_DTYPES, dtype_name, nearest
 
 _FRAMEWORKS = ("torch", "numpy", "np", "jax", "ml_dtypes", "cupy")
 
@@ -102,8 +102,17 @@ class Attributes(Subscripts):
         found = self.as_dtype(self.known(value, node, "an element type"))
         self.need_decided(value, node, "an element type")
         if found is None:
-            raise self.fail("T2C211", f"{describe(value)} is not an element type", node)
+            message = f"{describe(value)} is not an element type"
+            raise self.fail("T2C211", message, node, help=self._element_types(value))
         return found
+
+    def _element_types(self, value: Value) -> str | None:
+        """The type that is meant, else all of them, but those once in a run."""
+        near = nearest(value, SCALAR_DTYPES) if isinstance(value, str) else None
+        if near is not None:
+            return f"did you mean {near}?"
+        listed = f"element types: {', '.join(name for name in SCALAR_DTYPES if name != 'handle')}"
+        return None if any(item.help == listed for item in self.diagnostics.items) else listed
 
     def iterate(self, value: Value, node: ast.AST) -> Iterator[Value]:
         """The items of a host container, counted against the fuel."""
