@@ -175,3 +175,14 @@ def test_hipcc_is_told_the_vendor(source: Path, monkeypatch: pytest.MonkeyPatch)
     assert main(["add.py", "-o", "out", "--target", "hip", "--compile"]) == 0
     entry = json.loads(Path("out/tile2c.json").read_text())["kernels"][0]
     assert Path("out", entry["modules"][0]["file"]).read_text() == "amd\n"
+
+
+def test_a_problem_with_a_file_of_the_folder_names_it_for_tools(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["add.py", "-o", "out"]) == 0
+    capsys.readouterr()
+    command = ["add.py", "-o", "out", "-D", "block_N=512", "--format", "json"]
+    assert main(command) == 1
+    told = json.loads(capsys.readouterr().err)
+    assert (told["code"], told["file"], told["line"]) == ("T2C602", "out/add.cu", None)

@@ -6,13 +6,13 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Format, Reporter, status_of
 from tile2c.transpile.cli.status import Status, UsageProblem, nearest, suggestion
-from tile2c.transpile.diagnostics import Diagnostics, InputError
+from tile2c.transpile.diagnostics import Diagnostic, Diagnostics, InputError
 
 if TYPE_CHECKING:
     from tile2c.transpile.output.generated import GeneratedKernel
@@ -239,13 +239,18 @@ def _write_or_check(options: Options, request: Request) -> int:
             reporter.done(f"{(out / file).as_posix()} is up to date")
     for file in written.removed if written else ():
         reporter.done(f"removed {(out / file).as_posix()}")
-    reporter.show_all(diagnostics.items)
+    reporter.show_all(_in_folder(item, out) for item in diagnostics.items)
     if options.check and not diagnostics.failed:
         counted = "1 kernel file" if len(kernels) == 1 else f"{len(kernels)} kernel files"
         reporter.done(f"{out.as_posix()} is up to date: {counted}")
     elif kernels and written is None:
         reporter.done(f"nothing was written to {out.as_posix()}")
     return status_of(diagnostics)
+
+
+def _in_folder(item: Diagnostic, out: Path) -> Diagnostic:
+    """For tools: a file of OUT as it is found from here."""
+    return item if item.file is None else replace(item, file=(out / item.file).as_posix())
 
 
 def _check_kernels(

@@ -27,10 +27,12 @@ def compiler(reporter: Reporter) -> Compile:
                 content, version = compilers.compile_text(text, name)
                 suffix = compilers.command_of(text, name).suffix
         except CompilerMissing as error:
-            diagnostics.error("T2C621", str(error), None, help="install it, or leave --compile out")
+            diagnostics.error(
+                "T2C621", str(error), None, help="install it, or leave --compile out", file=file
+            )
             return None
         except CompileError as error:
-            diagnostics.error("T2C620", f"{file} does not compile: {error}", None)
+            diagnostics.error("T2C620", f"{file} does not compile: {error}", None, file=file)
             return None
         arch = kernel.target.partition(":")[2]
         return Module(arch=arch, suffix=suffix, content=content, compiler=version)

@@ -45,6 +45,7 @@ class Diagnostic:
     span: Span | None
     notes: tuple[Note, ...] = ()
     help: str | None = None
+    file: str | None = None  # a file of the output folder that it is about; it has no span then
 
 
 class InputError(Exception):
@@ -74,8 +75,9 @@ class Diagnostics:
         *,
         notes: tuple[Note, ...] = (),
         help: str | None = None,
+        file: str | None = None,
     ) -> None:
-        self.add(Diagnostic(Severity.ERROR, code, message, span, notes, help))
+        self.add(Diagnostic(Severity.ERROR, code, message, span, notes, help, file))
 
     def warning(
         self,
@@ -85,11 +87,14 @@ class Diagnostics:
         *,
         notes: tuple[Note, ...] = (),
         help: str | None = None,
+        file: str | None = None,
     ) -> None:
-        self.add(Diagnostic(Severity.WARNING, code, message, span, notes, help))
+        self.add(Diagnostic(Severity.WARNING, code, message, span, notes, help, file))
 
-    def note(self, code: str, message: str, *, help: str | None = None) -> None:
-        self.add(Diagnostic(Severity.NOTE, code, message, None, (), help))
+    def note(
+        self, code: str, message: str, *, help: str | None = None, file: str | None = None
+    ) -> None:
+        self.add(Diagnostic(Severity.NOTE, code, message, None, (), help, file))
 
     @property
     def failed(self) -> bool:

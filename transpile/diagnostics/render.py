@@ -35,7 +35,7 @@ def as_json(diagnostic: Diagnostic) -> str:
     span = diagnostic.span
     return json.dumps(
         {
-            "file": span.file if span else None,
+            "file": span.file if span else diagnostic.file,
             "line": span.line if span else None,
             "col": span.col + 1 if span else None,
             "end_line": span.end_line if span else None,

@@ -57,17 +57,21 @@ def _check_kernel(
 ) -> None:
     if found.text is None or found.base is None:  # one message, though both may be missing
         path = file if found.text is None else layout.base_file(file)
-        diagnostics.error("T2C608", f"{path} is missing", None, help=REGENERATE)
+        diagnostics.error("T2C608", f"{path} is missing", None, help=REGENERATE, file=path)
     for module in modules_of(held) if held is not None else ():
         path = str(module.get("file")) if isinstance(module, dict) else ""
         if not (folder / path).is_file():
             help = "run the same command with --compile"
-            diagnostics.error("T2C608", f"{path} is missing", None, help=help)
+            diagnostics.error("T2C608", f"{path} is missing", None, help=help, file=path)
     if found.text is None or found.base is None:
         return
     if header.has_conflict_marks(found.text):
         diagnostics.error(
-            "T2C603", f"{file} holds conflict marks", None, help=f"resolve the conflicts in {file}"
+            "T2C603",
+            f"{file} holds conflict marks",
+            None,
+            help=f"resolve the conflicts in {file}",
+            file=file,
         )
         return
     text = header.sign(kernel.text)
@@ -77,13 +81,15 @@ def _check_kernel(
         if found.edited:
             stale = f"{stale}, and it was edited by hand"
             help = f"{REGENERATE}: {decide.TWO_WAYS.format(file=file)}"
-        diagnostics.error("T2C609", stale, None, help=help)
+        diagnostics.error("T2C609", stale, None, help=help, file=file)
     elif header.body(found.text) != header.body(found.base):
         _report_edit(file, pristine, diagnostics)
     expected = entry_for(kernel, file, text, scope.defines, [])
     if held is None or _settled(held) != _settled(expected):
         what = "has no entry for" if held is None else "has a stale entry for"
-        diagnostics.error("T2C609", f"{layout.MANIFEST} {what} {file}", None, help=REGENERATE)
+        diagnostics.error(
+            "T2C609", f"{layout.MANIFEST} {what} {file}", None, help=REGENERATE, file=file
+        )
 
 
 def _report_edit(file: str, pristine: bool, diagnostics: Diagnostics) -> None:
@@ -93,9 +99,10 @@ def _report_edit(file: str, pristine: bool, diagnostics: Diagnostics) -> None:
             f"{file} was edited by hand",
             None,
             help="leave out --pristine to accept edited files whose base is current",
+            file=file,
         )
     else:
-        diagnostics.note("T2C610", f"{file} was edited by hand; its base is current")
+        diagnostics.note("T2C610", f"{file} was edited by hand; its base is current", file=file)
 
 
 def _settled(entry: Entry) -> dict[str, JsonValue]:
@@ -126,4 +133,6 @@ def _check_left(
             if moved
             else f"{holders.source_of(entry)} no longer has a kernel {entry['name']}"
         )
-        diagnostics.error("T2C609", f"{file} is left over: {reason}", None, help=REGENERATE)
+        diagnostics.error(
+            "T2C609", f"{file} is left over: {reason}", None, help=REGENERATE, file=file
+        )

@@ -82,10 +82,11 @@ def decide(
             f"{file} was not written by tile2c",
             None,
             help=f"move it away, or --force to save it as {file}.orig and write the kernel",
+            file=file,
         )
         return None
     if found.base is not None and header.body(found.base) == header.body(text):
-        diagnostics.note("T2C610", f"{file} was edited by hand and stays as it is")
+        diagnostics.note("T2C610", f"{file} was edited by hand and stays as it is", file=file)
         return Decision(text=found.text, base=found.base, edited=True)
     if policy.merge:
         return _merged(kernel, file, text, found, policy, diagnostics)
@@ -95,6 +96,7 @@ def decide(
         "started from",
         None,
         help=TWO_WAYS.format(file=file),
+        file=file,
     )
     return None
 
@@ -113,6 +115,7 @@ def _merged(
             f"{file} was edited by hand, and its base {base_file(file)} is missing",
             None,
             help=f"restore the base, or --force to save the edited file as {file}.orig",
+            file=file,
         )
         return None
     result = merge(found.base, found.text, text, file)
@@ -123,6 +126,7 @@ def _merged(
             f"{file} has conflicts in {places}, marked as git marks them",
             None,
             help="resolve them in the file; what it is compared with is already the new text",
+            file=file,
         )
     elif problem := policy.verify(kernel, file, result.text):
         diagnostics.error(
@@ -130,6 +134,7 @@ def _merged(
             f"{file} merges without conflicts but no longer compiles: {problem}",
             None,
             help="change the file so that it fits the new text, or --force to overwrite it",
+            file=file,
         )
         return None
     return Decision(text=result.text, base=text, edited=True, conflicts=result.conflicts)
@@ -141,4 +146,5 @@ def _refuse_marks(file: str, diagnostics: Diagnostics) -> None:
         f"{file} holds conflict marks",
         None,
         help=f"resolve the conflicts in {file} first",
+        file=file,
     )

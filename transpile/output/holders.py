@@ -44,6 +44,7 @@ def placed(
                 f"({other.target})",
                 None,
                 help="choose one with --kernel, or write them to different folders with -o",
+                file=file,
             )
     return files
 
@@ -79,7 +80,7 @@ def check_holder(
         help = REPLACE_EDITED if edited else REPLACE
     else:
         return True
-    diagnostics.error("T2C602", f"{file} {what}", None, help=help.format(file=file))
+    diagnostics.error("T2C602", f"{file} {what}", None, help=help.format(file=file), file=file)
     return False
 
 

@@ -211,6 +211,7 @@ def warn_kept(entry: Entry, moved: bool, diagnostics: Diagnostics) -> None:
         f"{file} stays because it was edited by hand, but {reason}",
         None,
         help=f"move the edits to where they belong and delete {file}",
+        file=str(file),
     )
 
 
