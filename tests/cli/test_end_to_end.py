@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -186,3 +188,9 @@ def test_a_problem_with_a_file_of_the_folder_names_it_for_tools(
     assert main(command) == 1
     told = json.loads(capsys.readouterr().err)
     assert (told["code"], told["file"], told["line"]) == ("T2C602", "out/add.cu", None)
+
+
+@pytest.mark.parametrize("function", [tile2c.build, tile2c.load])
+def test_every_argument_is_described(function: Callable[..., object]) -> None:
+    optional = list(inspect.signature(function).parameters)[1 if function is tile2c.load else 2 :]
+    assert [name for name in optional if f"`{name}`" not in str(function.__doc__)] == []

@@ -33,7 +33,17 @@ def load(
     compile: Literal["auto", "never"] = "auto",
     check: str | None = None,
 ) -> Kernels:
-    """The kernels of an output folder by name, ready to be called: see tile2c.runtime.load."""
+    """The kernels of an output folder by name, ready to be called: `load("out/")["gemm"](A, B)`.
+
+    - `backend`: "emulate" for the CPU, or a device's: "cuda". None takes TILE2C_BACKEND, else the
+      device that is there, and raises BackendUnavailable at once if there is none.
+    - `target`: "cuda:sm_80" or its family, where the folder holds several; default the one that
+      fits the device best.
+    - `compile`: "auto" compiles a kernel at its first call if no module in the folder fits the
+      device; with "never" that is a CompileError.
+    - `check`: "races,memory", or one of them: what the emulator watches while a kernel runs. It
+      raises RaceError or AccessError.
+    """
     from tile2c.runtime.load import load as load_folder
 
     return load_folder(folder, backend, target, compile, check)
@@ -52,9 +62,18 @@ def build(
     merge: bool = False,
     force: bool = False,
 ) -> Kernels:
-    """Transpiles a file as the command does and loads what it wrote.
+    """Transpiles a file as `tile2c SOURCE -o OUT` does and loads what it wrote.
 
-    Raises TranspileError with the diagnostics where the command ends with status 1 or 2.
+    - `target`: one target or a tuple of them, as `--target`; default "cuda:sm_80".
+    - `defines`: compile-time values, sizes and promises, as `-D`:
+      `{"block_M": 64, "gemm.num_stages": 3, "dtype": "bfloat16", "K": "dynamic", "M%16": 0}`.
+    - `kernels`: only these, as `--kernel`; default every kernel of the file.
+    - `merge`, `force`: what becomes of files edited by hand, as `--merge` and `--force`.
+    - `backend`, `compile`, `check`: as for `load`; but without a device the files are written all
+      the same, and the first call of a kernel raises BackendUnavailable.
+
+    Raises TranspileError with the diagnostics where the command ends with status 1, ValueError or
+    FileNotFoundError where it ends with 2.
     """
     from tile2c.transpile.cli.build import build_folder
 
