@@ -100,3 +100,32 @@ def test_a_wrong_type_is_the_only_problem_told(tmp_path: Path) -> None:
     params = 'A: T.Tensor((N,), "float33"), B: T.Tensor((N // 2,), "float32")'
     _, told = transpiled(tmp_path, elements(params=params))
     assert [item[:2] for item in told] == [("T2C211", 8)]
+
+
+def test_attempts_that_were_given_up_leave_no_names(tmp_path: Path) -> None:
+    """A product too narrow for the matrix unit: its text declares no lane that nothing asks for."""
+    program = """
+import tilelang.language as T
+
+def make():
+    M, N, K = T.dynamic("M, N, K")
+
+    @T.prim_func
+    def gemm(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")):
+        with T.Kernel(N, T.ceildiv(M, 128), threads=128) as (bx, by):
+            As = T.alloc_shared((128, 32), "float16")
+            Bs = T.alloc_shared((32, 1), "float16")
+            Cl = T.alloc_fragment((128, 1), "float32")
+            T.clear(Cl)
+            for ko in T.Pipelined(T.ceildiv(K, 32), num_stages=3):
+                T.copy(A[by * 128, ko * 32], As)
+                T.copy(B[ko * 32, bx], Bs)
+                T.gemm(As, Bs, Cl)
+            T.copy(Cl, C[by * 128, bx])
+
+    return gemm
+"""
+    (kernel,), _ = transpiled(tmp_path, program)
+    for name in ("lane", "warp"):
+        declared = f"int {name} =" in kernel.text
+        assert declared == (kernel.text.count(f"{name} ") + kernel.text.count(f"{name})") > 1)

@@ -285,11 +285,20 @@ class _Lowered:
         steps = flatten(self.nodes)
         if self.ctx.launch.comments:
             steps = (CStmt(comments=self.ctx.launch.comments), *steps)
-        indices = [*self._block_indices(steps), *ctx.prologue()]
+        indices = [*self._block_indices(steps), *self._prologue(steps)]
         parts: list[CStmt] = [*arrays]
         if indices:
             parts.append(Section(body=tuple(indices)))
         return (*parts, *steps)
+
+    def _prologue(self, steps: Sequence[CStmt]) -> tuple[CStmt, ...]:
+        """The thread's names that the text uses; attempts that were given up may have left others."""
+        wanted = self.ctx.wanted
+        for name in reversed(list(wanted)):
+            others = tuple(value for other, value in wanted.items() if other != name)
+            if not _mentions((tuple(steps), others), name) and not self._in_names(name):
+                del wanted[name]
+        return self.ctx.prologue()
 
     def _fragments(self) -> list[CStmt]:
         ctx = self.ctx

@@ -216,7 +216,7 @@ class WithRoles(ordinary._Lowered):
         if indices:
             head.append(Section(body=tuple(indices)))
         consumers: list[CStmt] = [*self._share(consumer=True), *self._sums(), *self._locals()]
-        prologue = ctx.prologue()
+        prologue = self._prologue(steps)
         return (*head, self._barriers(), self._producer(), *consumers, *prologue, *steps)
 
     def _indices(self, steps: tuple[CStmt, ...]) -> list[CStmt]:
