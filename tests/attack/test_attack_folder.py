@@ -121,3 +121,31 @@ sys.exit(main())
 
 
 PLAIN_TWICE = "for i in T.Parallel(128):\n                B[bx * 128 + i] = A[bx * 128 + i] * 2"
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-1", "x"])
+def test_tolerances_that_tell_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
+) -> None:
+    assert main(["run", str(tmp_path), "--rtol", value]) == 2
+    assert "error[T2C001]" in capsys.readouterr().err
+
+
+def test_rows_with_gaps(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source.write_text(
+        elements(
+            before='N = T.dynamic("N"); S = T.dynamic("S")',
+            params='A: T.StridedTensor((N, N), (S, 1), "float32"), B: T.Tensor((N, N), "float32")',
+            grid="N",
+            body="for i in T.Parallel(128):\n                if i < N:\n"
+            "                    B[bx, i] = A[bx, i] + 1.0",
+        )
+    )
+    out = str(tmp_path / "out")
+    assert main([str(source), "-o", out, "--target", "cuda:sm_80"]) == 0
+    run = ["run", out, "--backend", "emulate", "--source", str(source), "--against", "interpreter"]
+    assert main([*run, "--sizes", "N=9,S=13"]) == 0
+    assert main(run) == 0
+    capsys.readouterr()
+    assert main([*run, "--sizes", "N=9,S=4"]) == 2
+    assert "would overlap" in capsys.readouterr().err

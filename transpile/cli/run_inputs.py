@@ -53,8 +53,39 @@ def arguments_for(
         elif argument.kind == "scalar":
             found[argument.name] = _random_scalar(argument.dtype, rng)
         else:
-            found[argument.name] = _random(argument, _shape(record, argument, sizes), rng)
+            array = _random(argument, _shape(record, argument, sizes), rng)
+            found[argument.name] = _strided(argument, array, sizes)
     return found
+
+
+def _strided(argument: Argument, array: Any, sizes: Mapping[str, int]) -> Any:
+    """The array with its rows as far apart as the sizes say, where these are its strides."""
+    import numpy as np
+
+    if argument.strides is None or not array.size:
+        return array
+    try:
+        strides = [evaluate(stride, sizes) for stride in argument.strides]
+    except ExpressionError:
+        return array
+    pairs = sorted(zip(strides, array.shape, strict=True))
+    last = 0  # of the elements that the inner dimensions reach
+    for stride, extent in pairs:
+        if stride <= last and extent > 1:
+            raise UsageProblem(
+                "T2C001",
+                f"the rows of {argument.name} would overlap: shape {list(array.shape)}, "
+                f"strides {strides}",
+                "pass --sizes",
+            )
+        last += stride * (extent - 1)
+    item = array.dtype.itemsize
+    room = np.zeros(last + 1, dtype=array.dtype)
+    spread = np.lib.stride_tricks.as_strided(
+        room, array.shape, [stride * item for stride in strides]
+    )
+    spread[...] = array
+    return spread
 
 
 def _shape(record: KernelRecord, argument: Argument, sizes: Mapping[str, int]) -> tuple[int, ...]:

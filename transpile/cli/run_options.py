@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import click
 from tile2c.transpile.cli.options import CONTEXT, Command
 
@@ -22,6 +24,15 @@ and returns the inputs, in order or as a dict. Both files are executed; the tile
 Exit status: 0 done and equal; 1 past the tolerance, or the kernel did something it must not do;
 2 the command line is wrong.
 """
+
+
+def _tolerance(
+    context: click.Context, option: click.Parameter, value: float | None
+) -> float | None:
+    """A finite number from 0 on: against `nan` or `inf` everything would be equal."""
+    if value is not None and not (math.isfinite(value) and value >= 0):
+        raise click.BadParameter(f"{value} is no finite number from 0 on", context, option)
+    return value
 
 
 def command() -> Command:
@@ -60,8 +71,12 @@ def command() -> Command:
             click.Option(
                 ["--check"], metavar="races,memory", help="Checks of the emulator while it runs."
             ),
-            click.Option(["--rtol"], type=float, default=None, help="Default by element type."),
-            click.Option(["--atol"], type=float, default=None, help="Default by element type."),
+            click.Option(
+                ["--rtol"], type=float, callback=_tolerance, help="Default by element type."
+            ),
+            click.Option(
+                ["--atol"], type=float, callback=_tolerance, help="Default by element type."
+            ),
             click.Option(["--time"], is_flag=True, help="Also prints how long it takes."),
         ],
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tile2c.runtime.expressions import names_of
-from tile2c.runtime.records import KernelRecord
+from tile2c.runtime.expressions import ExpressionError, evaluate, names_of
+from tile2c.runtime.records import Argument, KernelRecord
 from tile2c.transpile.cli.status import UsageProblem, suggestion
 
 UNKNOWN_TILE = 128
@@ -42,7 +42,26 @@ def given_sizes(text: str | None, record: KernelRecord) -> dict[str, int]:
 
 def default_sizes(record: KernelRecord) -> dict[str, int]:
     """A small size for each name that leaves a tail in the last tile."""
-    return {name: _kept(record, name, _small(record, name)) for name in record.sizes}
+    found = {name: _kept(record, name, _small(record, name)) for name in record.sizes}
+    for argument in record.arguments:
+        _spread_strides(record, argument, found)
+    return found
+
+
+def _spread_strides(record: KernelRecord, argument: Argument, sizes: dict[str, int]) -> None:
+    """Sizes that are strides and nothing else become large enough for rows not to overlap."""
+    shapes = {name for other in record.arguments for extent in other.shape
+              for name in names_of(str(extent))}  # fmt: skip
+    reach = 1
+    pairs = list(zip(argument.strides or (), argument.shape, strict=False))
+    for stride, extent in reversed(pairs):
+        name = str(stride)
+        try:
+            if name in sizes and name not in shapes:
+                sizes[name] = max(sizes[name], _kept(record, name, reach + SMALLEST_TAIL))
+            reach = max(reach, evaluate(stride, sizes) * max(evaluate(extent, sizes), 1))
+        except ExpressionError:
+            return
 
 
 def _small(record: KernelRecord, name: str) -> int:
