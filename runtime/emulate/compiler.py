@@ -7,9 +7,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +22,7 @@ from tile2c.runtime.emulate.text.rewrite import TextError, hide_includes, rewrit
 from tile2c.runtime.errors import BackendUnavailable, KernelError
 
 _HERE = Path(__file__).parent
+TOLD_AFTER = 1.0  # seconds
 _LIBRARY_FOLDERS = ("core", "models")
 _LANGUAGE = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv",
              "-ffp-contract=off", "-fno-math-errno", "-w"]  # fmt: skip
@@ -121,6 +125,23 @@ def _object(source: Path, headers: str) -> Path:
     return target
 
 
+@contextmanager
+def _told_if_slow() -> Iterator[None]:
+    """Says on standard error what takes so long, once it does."""
+
+    def tell() -> None:
+        text = "tile2c: compiling the emulator's own library, once for this user and version"
+        print(text, file=sys.stderr, flush=True)
+
+    timer = threading.Timer(TOLD_AFTER, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def _library() -> Path:
     """The runtime, compiled once for each version of its sources."""
     target = cache_folder() / f"runtime-{_sources_digest()}.a"
@@ -128,7 +149,7 @@ def _library() -> Path:
         return target
     headers = _digest(_header_parts())
     sources = [path for name in _LIBRARY_FOLDERS for path in sorted((_HERE / name).glob("*.cpp"))]
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with _told_if_slow(), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         objects = list(pool.map(lambda source: _object(source, headers), sources))
     with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch:
         made = f"{scratch}/runtime.a"
