@@ -121,3 +121,63 @@ def main(A: T.Tensor((64, 8), "float32"), O: T.Tensor((64, 8), "float32")):
 """
     a = values((64, 8))
     assert (checked(tmp_path, text, {"A": a, "O": empty((64, 8))}, target)["O"] == 2 * a).all()
+
+
+TEAMS = """
+@T.prim_func
+def main(
+    A: T.Tensor((8, 50), "float32"),
+    O: T.Tensor((8, 50), "float32"),
+    S: T.Tensor((8,), "float32"),
+    P: T.Tensor((50,), "float32"),
+):
+    with T.Kernel(1, threads={threads}) as bx:
+        tx = T.get_thread_binding()
+        s = T.alloc_shared((8, 50), "float32")
+        t = T.alloc_shared((50,), "float32")
+        u = T.alloc_shared((50,), "float32")
+        f = T.alloc_fragment((8, 50), "float32")
+        r = T.alloc_fragment((8,), "float32")
+        if tx < {first}:
+            T.copy(A, s)
+            for i, j in T.Parallel(8, 50):
+                f[i, j] = s[7 - i, j] * 2
+            T.reduce_sum(f, r, dim=1)
+            T.copy(f, O)
+            T.copy(r, S)
+        elif tx == {last}:
+            for j in T.Parallel(50):
+                t[j] = A[0, j]
+            for j in T.Parallel(50):
+                u[j] = t[49 - j]
+        for j in T.Parallel(50):
+            P[j] = u[j]
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "threads", "first"),
+    [(CUDA, 96, 64), (CUDA, 64, 32), (CUDA, 160, 16), (HIP, 128, 64)],
+)
+def test_tile_statements_of_some_threads(
+    tmp_path: Path, target: str, threads: int, first: int
+) -> None:
+    """The selected threads do them whole: warps, a part of one, one thread."""
+    a = values((8, 50))
+    arguments = {"A": a, "O": empty((8, 50)), "S": empty(8), "P": empty(50)}
+    text = TEAMS.format(threads=threads, first=first, last=threads - 1)
+    found = checked(tmp_path, text, arguments, target, rtol=1e-4, atol=1e-4)
+    assert (found["P"] == a[0, ::-1]).all()
+
+
+def test_teams_that_cannot_meet(tmp_path: Path) -> None:
+    """Threads that are no neighbours share no tile statement."""
+    text = """
+@T.prim_func
+def main(A: T.Tensor((64,), "float32"), O: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=64) as bx:
+        tx = T.get_thread_binding()
+        if tx % 2 == 0:
+            T.copy(A, O)
+"""
+    assert "T2C563" in refusal(tmp_path, text)

@@ -84,7 +84,6 @@ CODES: dict[str, str] = {
     "T2C501": "a function of elements that the target does not have",
     "T2C502": "a statement that is not supported for the target",
     "T2C503": "uses of a fragment want it held by different threads",
-    "T2C504": "a loop over fragments whose extents are not known",
     "T2C505": "a reduction that is not supported for the target",
     "T2C506": "threads have to wait for each other where only some of them get to",
     "T2C507": "an atomic on a type that the target's threads do not take",
@@ -139,6 +138,7 @@ CODES: dict[str, str] = {
     "T2C559": "a product with structured sparsity",
     "T2C563": "a tile statement of some of the threads",
     "T2C564": "a statement of the whole block that differs between threads",
+    "T2C565": "a fragment of some of the threads and of others",
     # 6xx: the output folder
     "T2C601": "a file edited by hand is in the way",
     "T2C602": "a name is already held by another source, target or specialisation",

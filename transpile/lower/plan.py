@@ -145,6 +145,7 @@ class Sync(CStmt):
 
     kind: Literal["barrier", "author"]
     arcs: tuple[Arc, ...] = ()
+    call: Expr | None = None  # how only some of the threads meet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,6 +81,8 @@ class StatementPrinter:
         if isinstance(statement, Escape):
             condition = self.c(statement.condition) if statement.condition else ""
             return wrap(self._fill("escape.j2", kind=statement.kind, condition=condition), columns)
+        if isinstance(statement, Sync) and statement.call is not None:
+            return self._fill("do.j2", call=self.c(statement.call))
         if isinstance(statement, Sync):
             return self._fill("sync.j2")
         if isinstance(statement, Lambda):

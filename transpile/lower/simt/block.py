@@ -41,7 +41,8 @@ from tile2c.transpile.lower.simt.prefetch import lower_prefetch, prefetch_depth
 from tile2c.transpile.lower.simt.reduce import lower_reduce
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.scan import lower_scan
-from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step
+from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step, Team
+from tile2c.transpile.lower.simt.teams import TILE_STATEMENTS, team_of, team_range
 from tile2c.transpile.lower.simt.values import Place, convert
 
 
@@ -65,8 +66,9 @@ class BlockLowering:
         return found
 
     def statement(self, stmt: Stmt) -> list[Node]:
-        if self.ctx.divergent and isinstance(
-            stmt, Parallel | Copy | Gemm | Reduce | Scan | Pipelined
+        alone = self.ctx.divergent and self.ctx.team is None
+        if (alone and isinstance(stmt, TILE_STATEMENTS)) or (
+            self.ctx.divergent and isinstance(stmt, Gemm)
         ):
             raise failure(
                 "T2C563",
@@ -117,6 +119,8 @@ class BlockLowering:
         )
 
     def _pipelined(self, stmt: Pipelined) -> list[Node]:
+        if self.ctx.team is not None:
+            return self._serial(stmt, stmt.var, stmt.start, stmt.stop, 1, False)
         staging = plan_staging(self.ctx, stmt, stmt.body)
         if staging is not None:
             return lower_pipeline(self.ctx, stmt, staging, self.body)
@@ -219,24 +223,43 @@ class BlockLowering:
         if lasts(stmt.condition, stmt.then):
             ctx.facts = facts.with_condition(stmt.condition)
         active, chosen = self.active, self.threads.values(stmt.condition)
-        if chosen is not None:
-            self.active = tuple(a and bool(c) for a, c in zip(active, chosen, strict=True))
-        then = self.body(stmt.then)
-        if chosen is not None:
-            self.active = tuple(a and not c for a, c in zip(active, chosen, strict=True))
-        ctx.facts = facts
-        if lasts(stmt.condition, stmt.orelse):
-            ctx.facts = facts.with_condition(b.negate(stmt.condition))
-        orelse = self.body(stmt.orelse)
+        sides: list[list[Node]] = []
+        teams: list[Team | None] = []
+        for side, body in enumerate((stmt.then, stmt.orelse)):
+            if chosen is not None:
+                pairs = zip(active, chosen, strict=True)
+                self.active = tuple(a and bool(c) != bool(side) for a, c in pairs)
+            ctx.facts = facts
+            condition_here = b.negate(stmt.condition) if side else stmt.condition
+            if lasts(stmt.condition, body):
+                ctx.facts = facts.with_condition(condition_here)
+            sides.append(self._side(body))
+            teams.append(team_of(ctx, self.active) if ctx.divergent else None)
         ctx.facts, ctx.divergent, self.active = facts, outer, active
+        then, orelse = sides
         branch = BranchStep(
             condition=condition,
             then=tuple(then),
             orelse=tuple(orelse),
             uniform=not self._divergent(stmt.condition),
             comments=stmt.comments,
+            teams=(teams[0], teams[1]),
         )
         return [*first, branch]
+
+    def _side(self, body: Sequence[Stmt]) -> list[Node]:
+        """One side of a branch; tile statements in it are shared by the threads that get there."""
+        ctx = self.ctx
+        outer, threads = ctx.team, ctx.threads
+        if ctx.divergent and any(
+            isinstance(stmt, TILE_STATEMENTS) for stmt in statements(tuple(body))
+        ):
+            ctx.team = team_range(ctx, self.active)
+            if ctx.team is not None:
+                ctx.threads = ctx.team[1]
+        found = self.body(body)
+        ctx.team, ctx.threads = outer, threads
+        return found
 
     def _cells(self, index: tuple[Expr, ...]) -> Cells:
         """The elements that each of the threads which get here touches."""

@@ -86,6 +86,8 @@ class Context:
     terms: dict[tuple[int, int, int], str] = field(
         default_factory=dict
     )  # named parts of coordinates
+    teams: dict[tuple[int, int], int] = field(default_factory=dict)  # range -> its barrier
+    team: tuple[int, int] | None = None  # (first, count): the threads that do what is lowered now
     divergent: bool = False  # here only some of the threads run
     handed: dict[str, Buffer] = field(default_factory=dict)  # fragment -> the tile it goes through
     author_names: frozenset[str] = frozenset()
@@ -134,18 +136,24 @@ class Context:
         if y > 1 or z > 1:
             row = b.add(b.local("threadIdx.y"), b.mul(b.local("threadIdx.z"), const(y)))
             row = row if z > 1 else b.local("threadIdx.y")
-            return self._named("thread", b.add(index, b.mul(row, const(x))))
+            index = self._named("thread", b.add(index, b.mul(row, const(x))))
+        if self.team is not None and self.team[0]:
+            return b.sub(index, const(self.team[0]))  # counts within the team
         return index
 
     def lane(self) -> Expr:
         """The thread's place in its warp."""
         if self.threads <= self.target.lanes:
             return self.thread()
+        if self.team is not None:
+            return b.mod(self.thread(), const(self.target.lanes))
         return self._named("lane", b.mod(self.thread(), const(self.target.lanes)))
 
     def warp(self) -> Expr:
         if self.threads <= self.target.lanes:
             return const(0)
+        if self.team is not None:
+            return b.div(self.thread(), const(self.target.lanes))
         return self._named(self.target.group, b.div(self.thread(), const(self.target.lanes)))
 
     def _named(self, name: str, value: Expr) -> Expr:
@@ -155,7 +163,7 @@ class Context:
 
     def thread_digit(self, weight: int, extent: int, place: int = 1) -> Expr:
         """thread / weight % extent * place, said with lane and warp where that is plainer."""
-        named = self.terms.get((weight, extent, place))
+        named = self.terms.get((weight, extent, place)) if self.team is None else None
         if named is not None:
             if named not in self.wanted:
                 self.wanted[named] = b.mul(self._bare_digit(weight, extent), const(place))

@@ -46,7 +46,7 @@ from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.divergence import Divergence, check_bounds
 from tile2c.transpile.lower.simt.fit_reductions import fit_reductions
-from tile2c.transpile.lower.simt.frames import Apart, Frames, assign_layouts, walk
+from tile2c.transpile.lower.simt.frames import Apart, Frames, walk
 from tile2c.transpile.lower.simt.hand_over import hand_over
 from tile2c.transpile.lower.simt.launches import lower_launches
 from tile2c.transpile.lower.simt.names import Namer
@@ -56,6 +56,7 @@ from tile2c.transpile.lower.simt.shared import choose_layouts, declare, swizzle_
 from tile2c.transpile.lower.simt.steps import BranchStep, LoopStep, Node
 from tile2c.transpile.lower.simt.sum_over_iterations import sum_over_iterations
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
+from tile2c.transpile.lower.simt.teams import team_frames
 from tile2c.transpile.lower.simt.values import Place, convert
 from tile2c.transpile.targets.simt import SimtTarget
 
@@ -225,7 +226,11 @@ class _Lowered:
         shared_names = self._shared_between_threads()
         try:
             leaves = Divergence(ctx.launch.body).leaves(ctx.launch.body, ("return",))
-            return place_barriers(_only(nodes, shared_names), leaves=leaves)
+            placed = place_barriers(_only(nodes, shared_names), leaves=leaves)
+            for name in ("threads_sync", "wave_sync"):
+                if _calls(placed[0], name):
+                    ctx.need(name)
+            return placed
         except NoPlaceForBarrier as problem:
             raise failure(
                 "T2C506",
@@ -261,7 +266,7 @@ class _Lowered:
             if isinstance(stmt, For | Pipelined):
                 ctx.facts = ctx.facts.with_loop(stmt)
         try:
-            return assign_layouts(ctx, settled.body, settled.pinned)
+            return team_frames(ctx, settled.body, settled.pinned)
         finally:
             ctx.facts = facts
 
@@ -688,6 +693,15 @@ def _names_const(value: object, name: str) -> bool:
     if isinstance(value, tuple | list):
         return any(_names_const(part, name) for part in value)
     return False
+
+
+def _calls(value: object, function: str) -> bool:
+    """Whether the steps call this function."""
+    if isinstance(value, CCall) and value.function == function:
+        return True
+    if is_dataclass(value) and not isinstance(value, type | Arc | DType):
+        return any(_calls(getattr(value, item.name), function) for item in fields(value))
+    return isinstance(value, tuple | list) and any(_calls(part, function) for part in value)
 
 
 def _has_unrolled(value: object) -> bool:

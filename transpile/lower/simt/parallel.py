@@ -630,6 +630,8 @@ def _accesses(ctx: Context, loop: ParallelLoop, iteration: Iteration) -> tuple[A
             if not iteration.once
             else (*iteration.owner, "one", position)
         )
+        if ctx.team is not None:
+            owner = (ctx.team, *owner)
         found.append(
             Access(
                 buffer=buffer.name,

@@ -58,6 +58,14 @@ class LoopStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """Threads that share tile statements: how many, and the call by which they meet."""
+
+    count: int
+    meet: Expr | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BranchStep:
     """A condition around steps; `uniform`: all threads of the block take the same side."""
 
@@ -66,6 +74,7 @@ class BranchStep:
     orelse: tuple[Node, ...] = ()
     uniform: bool = True
     comments: tuple[str, ...] = ()
+    teams: tuple[Team | None, Team | None] = (None, None)  # of each side, where its threads can meet
 
 
 Node = Step | LoopStep | BranchStep

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from tile2c.transpile.ir.expr import Expr
 from tile2c.transpile.lower.plan import Arc, CStmt, Sync
 from tile2c.transpile.lower.simt.per_thread import apart
-from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step
+from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step, Team
 
 _EXACT = 14  # gaps up to which all sets are tried
 Path = tuple[int, ...]  # child numbers from the root; in a branch, 0 then / 1 else comes between
@@ -58,6 +59,7 @@ class _Tree:
         self.places: list[_Place] = []
         self.runs: dict[Path, bool] = {}
         self.divergent: set[Path] = set()
+        self.teams: dict[Path, Team] = {}
         self.names: dict[Path, str] = {}
         self._collect(self.nodes, (), ())
 
@@ -76,6 +78,9 @@ class _Tree:
                 for side, body in enumerate((node.then, node.orelse)):
                     if not node.uniform:
                         self.divergent.add((*here, side))
+                        team = node.teams[side]
+                        if team is not None:
+                            self.teams[(*here, side)] = team
                     self._collect(body, (*here, side), loops)
 
     # ---- arcs
@@ -90,7 +95,9 @@ class _Tree:
         return list(found.values())
 
     def _between(self, source: _Place, sink: _Place) -> list[_Arc]:
-        found = []
+        found: list[_Arc] = []
+        if self._alone(source, sink):
+            return found
         for first in _effects(source.step):
             for second in sink.step.accesses:
                 if first.buffer != second.buffer or not (first.write or second.write):
@@ -174,7 +181,7 @@ class _Tree:
         gaps = {(*level, k) for k in range(source.path[depth] + 1, sink.path[depth] + 1)}
         gaps |= self._after(source.path, depth + 1)
         gaps |= self._before(sink.path, depth + 1)
-        return self._legal(gaps)
+        return self._legal(gaps, source, sink)
 
     def _around(self, source: _Place, sink: _Place, loop: Path, distance: int) -> frozenset[Path]:
         """Gaps passed between source in one round of the loop and sink `distance` rounds later."""
@@ -183,13 +190,15 @@ class _Tree:
         if distance >= 2:
             whole = {(*loop, k) for k in range(count + 1)}
             return self._legal(
-                whole | self._after(source.path, depth + 1) | self._before(sink.path, depth + 1)
+                whole | self._after(source.path, depth + 1) | self._before(sink.path, depth + 1),
+                source,
+                sink,
             )
         gaps = {(*loop, k) for k in range(source.path[depth] + 1, count + 1)}
         gaps |= {(*loop, k) for k in range(0, sink.path[depth] + 1)}
         gaps |= self._after(source.path, depth + 1)
         gaps |= self._before(sink.path, depth + 1)
-        return self._legal(gaps)
+        return self._legal(gaps, source, sink)
 
     def _after(self, path: Path, depth: int) -> set[Path]:
         """Gaps behind the step inside the nodes around it, from `depth` on."""
@@ -230,13 +239,32 @@ class _Tree:
         assert not isinstance(node, Step | BranchStep)
         return len(node)
 
-    def _legal(self, gaps: set[Path]) -> frozenset[Path]:
-        """No barrier where threads diverge. The end of a loop's body is its beginning: kept as such."""
-        return frozenset(
-            gap
-            for gap in gaps
-            if not any(gap[: len(inside)] == inside for inside in self.divergent)
+    def _legal(self, gaps: set[Path], source: _Place, sink: _Place) -> frozenset[Path]:
+        """No barrier where threads diverge, but of a team among its own steps.
+
+        The end of a loop's body is its beginning: kept as such.
+        """
+
+        def stands(gap: Path, inside: Path) -> bool:
+            if gap[: len(inside)] != inside:
+                return True
+            team = self.teams.get(inside)
+            both = all(step.path[: len(inside)] == inside for step in (source, sink))
+            return team is not None and team.meet is not None and both
+
+        return frozenset(gap for gap in gaps if all(stands(gap, part) for part in self.divergent))
+
+    def _alone(self, source: _Place, sink: _Place) -> bool:
+        """Whether both are done by one and the same thread."""
+        return any(
+            team.count == 1 and source.path[: len(part)] == part == sink.path[: len(part)]
+            for part, team in self.teams.items()
         )
+
+    def _meeting(self, gap: Path) -> Expr | None:
+        """How the threads at this gap meet, where they are a team."""
+        inner = [part for part in self.teams if gap[: len(part)] == part]
+        return self.teams[max(inner, key=len)].meet if inner else None
 
     def cost(self, gap: Path) -> int:
         """Barriers in inner loops are dear."""
@@ -256,7 +284,7 @@ class _Tree:
         for number, node in enumerate(nodes):
             here = (*path, number)
             if here in reasons:
-                found.append(barrier(reasons[here]))
+                found.append(barrier(reasons[here], self._meeting(here)))
             if isinstance(node, LoopStep):
                 found.append(replace(node, body=self._rebuild(node.body, here, reasons)))
             elif isinstance(node, BranchStep):
@@ -271,13 +299,13 @@ class _Tree:
                 found.append(node)
         end = (*path, len(nodes))
         if end in reasons:
-            found.append(barrier(reasons[end]))
+            found.append(barrier(reasons[end], self._meeting(end)))
         return tuple(found)
 
 
-def barrier(arcs: tuple[Arc, ...]) -> Step:
-    """A barrier step with its reason."""
-    sync: CStmt = Sync(kind="barrier", arcs=arcs, remark=reason(arcs))
+def barrier(arcs: tuple[Arc, ...], call: Expr | None = None) -> Step:
+    """A barrier step with its reason; of the whole block, or by this call."""
+    sync: CStmt = Sync(kind="barrier", arcs=arcs, remark=reason(arcs), call=call)
     return Step(body=(sync,), quote="")
 
 
