@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from attack_harness import elements, transpiled
+from tile2c.transpile.cli.main import main
 from tile2c.transpile.stage.defines import DefineError, parse_defines
 
 
@@ -129,3 +130,24 @@ def make():
     for name in ("lane", "warp"):
         declared = f"int {name} =" in kernel.text
         assert declared == (kernel.text.count(f"{name} ") + kernel.text.count(f"{name})") > 1)
+
+
+@pytest.mark.parametrize("count", ["32", "-1"])
+def test_shifts_out_of_range(tmp_path: Path, count: str) -> None:
+    params = 'A: T.Tensor((N,), "int32"), B: T.Tensor((N,), "int32")'
+    _, told = transpiled(
+        tmp_path, elements(params=params, body=store(f"A[bx * 128 + i] << {count}"))
+    )
+    assert [item[:2] for item in told] == [("T2C237", 11)]
+
+
+def test_all_iterations_store_into_one_element(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A race that the check tells, not an error of the interpreter that runs beside it."""
+    source, out = tmp_path / "input.py", tmp_path / "out"
+    source.write_text(elements(body="for i in T.Parallel(128):\n                B[0] = A[i]"))
+    assert main([str(source), "-o", str(out), "--target", "cuda:sm_80"]) == 0
+    run = ["run", str(out), "--source", str(source), "--against", "interpreter"]
+    assert main([*run, "--backend", "emulate", "--check", "races"]) == 1
+    assert "race in B, byte 0" in capsys.readouterr().err

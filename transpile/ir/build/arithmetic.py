@@ -125,6 +125,8 @@ def _bitwise(b: Builder, op: BinaryOp, left: Value, right: Value, node: cst.CSTN
         dtype = unify(b, left, right, node, f"`{op}`")
     if dtype.kind == "bool" and op in ("<<", ">>"):
         dtype = INT32
+    if op in ("<<", ">>") and right.host is not None and not 0 <= right.host < dtype.bits:
+        b.fail("T2C237", f"`{op}` by {right.host}: {dtype} has {dtype.bits} bits", node)
     return _typed(b, op, dtype, left, right, node)
 
 

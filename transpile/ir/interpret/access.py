@@ -58,6 +58,10 @@ def selected(
     if not some(keep):
         return (), None
     if keep is True:
+        places = np.broadcast_shapes(*(np.shape(part) for part in index))
+        shape = np.broadcast_shapes(places, np.shape(value))
+        if shape != places:  # many lanes store into few places
+            return tuple(np.broadcast_to(part, shape) for part in index), value
         return tuple(index), value
     shape = np.broadcast_shapes(
         np.shape(keep), np.shape(value), *(np.shape(part) for part in index)
