@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -123,6 +125,27 @@ sys.exit(main())
 PLAIN_TWICE = "for i in T.Parallel(128):\n                B[bx * 128 + i] = A[bx * 128 + i] * 2"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_kernel_that_never_ends_can_be_interrupted(source: Path, tmp_path: Path) -> None:
+    loop = "x = T.alloc_var('int32')\n            x = 1\n            while x > 0:\n"
+    source.write_text(elements(body=loop + "                x = x + 0\n            B[0] = x"))
+    out = tmp_path / "out"
+    assert main([str(source), "-o", str(out), "--target", "cuda:sm_80"]) == 0
+    command = [sys.executable, "-c", CODE, "run", str(out), "--backend", "emulate"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, _RAISE)
+    )
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    try:
+        assert process.wait(10) in (-signal.SIGINT, 130)
+    finally:
+        process.kill()
+
+
+_RAISE = signal.default_int_handler
+
+
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "x"])
 def test_tolerances_that_tell_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
@@ -135,7 +158,8 @@ def test_rows_with_gaps(source: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     source.write_text(
         elements(
             before='N = T.dynamic("N"); S = T.dynamic("S")',
-            params='A: T.StridedTensor((N, N), (S, 1), "float32"), B: T.Tensor((N, N), "float32")',
+            params='A: T.StridedTensor((N, N), (S, 1), "float32"), '
+            'B: T.StridedTensor((N, N), (S, 1), "float32")',
             grid="N",
             body="for i in T.Parallel(128):\n                if i < N:\n"
             "                    B[bx, i] = A[bx, i] + 1.0",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,6 +140,7 @@ def _emulated_target(options: RunOptions, record: KernelRecord) -> str:
 
 def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
     from tile2c.runtime.errors import BackendUnavailable, CompileError, KernelError
+    from tile2c.transpile.cli.run_inputs import copied
 
     arguments, sizes = _arguments(options, kernel.record)
     expected = _expected(options, kernel.record, arguments, reporter)
@@ -144,16 +148,17 @@ def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
     told = ", ".join(f"{name} = {value}" for name, value in sizes.items())
     print(f"{kernel.name} ({kernel.target}) {where}{': ' + told if told else ''}")
     results = {
-        argument.name: arguments[argument.name].copy()
+        argument.name: copied(arguments[argument.name])
         for argument in kernel.record.arguments
         if argument.written
     }
     named = {**arguments, **results}
     try:
-        kernel(**named, **_size_keywords(kernel.record, sizes))
-        _print_checks(options)
-        if options.time:
-            _print_times(kernel, named, sizes)
+        with _interruptible(kernel):
+            kernel(**named, **_size_keywords(kernel.record, sizes))
+            _print_checks(options)
+            if options.time:
+                _print_times(kernel, named, sizes)
     except KernelError as error:
         reporter.problem("T2C701", str(error), None)
         return Status.INPUT
@@ -170,6 +175,21 @@ def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
         _print_results(kernel.record, results)
         return Status.DONE
     return _compare(options, kernel.record, results, expected)
+
+
+@contextmanager
+def _interruptible(kernel: Kernel) -> Iterator[None]:
+    """An emulated kernel may never end, and no Python runs meanwhile: ctrl-C ends the process."""
+    if kernel.backend.name != EMULATE or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _size_keywords(record: KernelRecord, sizes: dict[str, int]) -> dict[str, int]:

@@ -88,6 +88,22 @@ def _strided(argument: Argument, array: Any, sizes: Mapping[str, int]) -> Any:
     return spread
 
 
+def copied(array: Any) -> Any:
+    """A copy whose rows are as far apart as the array's."""
+    import numpy as np
+
+    if not array.size or array.flags.c_contiguous:
+        return array.copy()
+    item = array.dtype.itemsize
+    reach = sum(
+        stride * (extent - 1) for stride, extent in zip(array.strides, array.shape, strict=True)
+    )
+    room = np.zeros(reach // item + 1, dtype=array.dtype)
+    found = np.lib.stride_tricks.as_strided(room, array.shape, array.strides)
+    found[...] = array
+    return found
+
+
 def _shape(record: KernelRecord, argument: Argument, sizes: Mapping[str, int]) -> tuple[int, ...]:
     try:
         shape = [evaluate(extent, sizes) for extent in argument.shape]
