@@ -186,7 +186,7 @@ def main() -> int:
             except Exception as problem:
                 print(f"TileLang {config}: {type(problem).__name__} {problem}")
     exact = a.double() @ b.double()
-    for name, launch in contenders.items():
+    for launch in contenders.values():
         launch()
     torch.cuda.synchronize()
     for name, out in zip(contenders, outs, strict=False):
@@ -196,7 +196,8 @@ def main() -> int:
         for name, ms in found.items():
             ratio = found["cuBLAS"] / ms
             print(
-                f"GEMM fp16 4096^3 {title:6} {name:32} {ms:.4f} ms {flops / ms / 1e9:6.0f} TFLOP/s {ratio:.3f} of cuBLAS"
+                f"GEMM fp16 4096^3 {title:6} {name:32} {ms:.4f} ms "
+                f"{flops / ms / 1e9:6.0f} TFLOP/s {ratio:.3f} of cuBLAS"
             )
 
     x = torch.randn(16384, 8192, device="cuda", dtype=torch.float16)

@@ -142,5 +142,3 @@ def main(
     arguments = {"A": a, "B": b, "C": empty((64, 64))}
     found = checked(tmp_path, text, arguments, rtol=1e-2, atol=1e-2)
     close(found["C"], a.astype(float) @ b.astype(float), 1e-2, 2e-2)
-
-

@@ -1,6 +1,5 @@
 """mma.sync against NumPy, with fragment maps written here from the instruction set's tables."""
 
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -90,7 +90,6 @@ CODES: dict[str, str] = {
     "T2C508": "a scan between memory of the block and of each thread",
     "T2C509": "a launch under a condition that the caller cannot decide",
     "T2C513": "a gemm of element types that the target's matrix unit does not take",
-    "T2C514": "an operand of a gemm that is not where the target reads it from",
     "T2C515": "the sums of a gemm are no fragment, or other gemms want them held otherwise",
     "T2C516": "a gemm without matrix instructions: slow",
     "T2C517": "a gemm whose operands are converted for the chip's matrix unit: slower",

@@ -238,7 +238,8 @@ class Facts:
         return _empty(f"{{ [{', '.join(writer.names.values())}] : {' and '.join(parts)} }}")
 
 
-# Sizes to try: none, one, an odd one past a tile, one between tiles. Multiples of promised divisors are taken.
+# Sizes to try: none, one, an odd one past a tile, one between tiles; multiples of promised
+# divisors are taken.
 _SAMPLE_SIZES = (0, 1, 129, 1000)
 
 

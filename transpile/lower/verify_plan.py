@@ -40,8 +40,8 @@ def verify(plan: Plan) -> None:
     helpers = " ".join(str(field) for helper in plan.helpers for field in helper.fields)
     known = {c.name for c in plan.constants if c.name} | set(helpers.replace("(", " ").split())
     for body in plan.bodies:
-        names = {part.split()[-1] for part in body.template}
-        _Checker(plan.name, [known | names | _params(body)]).block(body.body)
+        parts = {part.split()[-1] for part in body.template}
+        _Checker(plan.name, [known | parts | _params(body)]).block(body.body)
     for entry in plan.entries:
         _Checker(entry.name, [known | _params(entry)]).block(entry.body)
     names = [entry.name for entry in plan.entries]

@@ -113,7 +113,7 @@ def _active(b: Builder, name: str, args: Arguments, node: cst.Call) -> Value:
 
 def _linear(b: Builder, node: cst.Call) -> Expr:
     """The number of the thread in its block."""
-    x, y, z = b.threads
+    x, y, _ = b.threads
     index: Expr = thread_index(b, 0, None, node)
     for dim, before in ((1, x), (2, x * y)):
         if b.threads[dim] > 1:

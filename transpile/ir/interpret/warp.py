@@ -76,4 +76,5 @@ def _shuffle(function: str, value: Array, args: list[Array], count: int) -> Arra
             source = np.where(place >= given, lane - given, lane)
         case _:
             source = np.where(place + given < width, lane + given, lane)
-    return value[np.clip(source, 0, count - 1)]
+    shuffled: Array = value[np.clip(source, 0, count - 1)]
+    return shuffled

@@ -141,7 +141,7 @@ def _renamed(value: T, source: Buffer, target: Buffer) -> T:
             new = _renamed(old, source, target)
             if new is not old and new != old:
                 changes[item.name] = new
-    return replace(value, **changes) if changes else value  # type: ignore[type-var]
+    return replace(value, **changes) if changes else value
 
 
 # ---- reductions

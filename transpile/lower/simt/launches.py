@@ -5,16 +5,18 @@ The first launch's entry has the kernel's name; each other one says what it writ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Compare, Const, Expr, Logical, Unary, Var, const
 from tile2c.transpile.ir.forms import Function, Launch
 from tile2c.transpile.ir.walk import statements, writes
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.plan import LaunchPlan, Plan, Workspace
+from tile2c.transpile.lower.plan import LaunchPlan, Plan, ScalarArg, TensorArg, Workspace
 
+T = TypeVar("T")
 One = Callable[[Function, Launch, Sequence[Plan]], Plan]
 ALIGN = 256  # bytes, of each scratch tensor
 _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -106,16 +108,18 @@ def _joined(function: Function, plans: Sequence[Plan]) -> Plan:
     )
 
 
-def _all(parts):  # type: ignore[no-untyped-def]
+def _all(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
     """Everything once, in order."""
     return tuple(dict.fromkeys(part for group in parts for part in group))
 
 
-def _role(arg, same):  # type: ignore[no-untyped-def]
+def _role(
+    arg: TensorArg | ScalarArg, same: Sequence[TensorArg | ScalarArg]
+) -> TensorArg | ScalarArg:
     """What all launches together do with an argument."""
-    roles = {getattr(other, "role", "unused") for other in same} - {"unused"}
-    if not hasattr(arg, "role"):
+    if not isinstance(arg, TensorArg):
         return arg
+    roles = {other.role for other in same if isinstance(other, TensorArg)} - {"unused"}
     if roles <= {"in"}:
         return replace(arg, role="in")
     return replace(arg, role="out" if roles == {"out"} else "inout")

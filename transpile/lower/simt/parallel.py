@@ -447,10 +447,12 @@ class _Body:
         if not isinstance(frame, Loop) or b.mentions(column, frame.var):
             return None
         turn = b.local(frame.var)
-        plain = isinstance(row, Binary) and row.op == "+" and not b.mentions(row.b, frame.var)
-        if not plain or not isinstance(row.a, Binary) or row.a.op != "*" or row.a.a != turn:
+        if not isinstance(row, Binary) or row.op != "+" or b.mentions(row.b, frame.var):
             return None
-        start, rows = row.b, b.known(row.a.b)
+        moved, start = row.a, row.b
+        if not isinstance(moved, Binary) or moved.op != "*" or moved.a != turn:
+            return None
+        rows = b.known(moved.b)
         own = loop.loop_vars[0].name
         dims = [dim for dim, part in enumerate(source.index) if b.mentions(part, own)]
         if rows is None or len(dims) != 1 or not neighbours_in(source.index, dims[0], own):

@@ -237,8 +237,8 @@ class _Scan:
                 _loop(self.first, const(0), const(self.length), const(width), tuple(body)),
             ]
         if groups >= self.lines:
-            start = Local(dtype=INT32, names=(Declarator(name=self.line, value=group),))
-            return (Scope(body=(start, *body)),)
+            line = Local(dtype=INT32, names=(Declarator(name=self.line, value=group),))
+            return (Scope(body=(line, *body)),)
         name = self.ctx.namer.ours("lines", "first_line")
         self.ctx.namer.release(name)
         own = Declarator(name=self.line, value=b.add(b.local(name), group))

@@ -74,7 +74,8 @@ class BranchStep:
     orelse: tuple[Node, ...] = ()
     uniform: bool = True
     comments: tuple[str, ...] = ()
-    teams: tuple[Team | None, Team | None] = (None, None)  # of each side, where its threads can meet
+    # of each side, where its threads can meet
+    teams: tuple[Team | None, Team | None] = (None, None)
 
 
 Node = Step | LoopStep | BranchStep

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tile2c.transpile.ir.expr import Binary, Call, Expr, const
+from tile2c.transpile.ir.expr import Binary, BinaryOp, Call, Expr, const
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CCall
 from tile2c.transpile.lower.simt.context import Context
 
 SHUFFLES = {"shuffle": "", "shuffle_xor": "_xor", "shuffle_up": "_up", "shuffle_down": "_down"}
-_PAIRS = {"warp_sum": "+", "warp_max": "max", "warp_min": "min", "warp_bitand": "&",
+_PAIRS: dict[str, BinaryOp] = {"warp_sum": "+", "warp_max": "max", "warp_min": "min", "warp_bitand": "&",
           "warp_bitor": "|"}  # fmt: skip
 _VOTES = {"warp_any": "any", "warp_all": "all", "warp_ballot": "ballot"}
 _BLOCK = {"block_and": "__syncthreads_and", "block_or": "__syncthreads_or",
@@ -66,8 +66,8 @@ def _reduction(ctx: Context, expr: Call) -> str:
     target, dtype = ctx.target, expr.dtype
     word = expr.function.removeprefix("warp_")
     name = f"{target.group}_{word}"
-    pair = Binary(dtype=dtype, op=_PAIRS[expr.function], a=b.local("x", dtype),
-                  b=b.local("other", dtype))  # type: ignore[arg-type]  # fmt: skip
+    x, other = b.local("x", dtype), b.local("other", dtype)
+    pair = Binary(dtype=dtype, op=_PAIRS[expr.function], a=x, b=other)
     combined = CPrinter(target.dialect)(pair)
     ctype = target.dialect.types[dtype.name]
     if ctx.reducers.get(name, (ctype, combined)) != (ctype, combined):

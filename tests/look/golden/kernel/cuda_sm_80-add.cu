@@ -1,11 +1,12 @@
 // add: C = A + B, element by element.
 //   from     add.py by tile2c 0.1.0
-//   target   cuda:sm_80 (has run on silicon)
+//   target   cuda:sm_80 (texts for it have run on an H200)
 //   again    tile2c add.py -o . --target cuda:sm_80
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin add.cu -o add.cubin
 //   launch   grid ((N + 1023) / 1024), block 256, no dynamic shared memory
 //   sizes    N is free
-//   text     sha256 08f4a36692f2  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    A, B, C at multiples of 16 bytes
+//   text     sha256 467d559ae181  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_N = 1024;
 

@@ -1,11 +1,11 @@
 // gemm: C = A @ B
 //   from     gemm.py by tile2c 0.1.0
-//   target   cuda:sm_80 (has run on silicon)
+//   target   cuda:sm_80 (texts for it have run on an H200)
 //   again    tile2c gemm.py -o . --target cuda:sm_80
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 e829d6c4c188  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 4bbeb7e4f0c2  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -30,18 +30,21 @@ struct alignas(n * sizeof(T)) Pack {
     T at[n];
 };
 
-// Writes n neighbours, in one access where rows are aligned; leaves out those at and past `valid`.
+// Writes n neighbours in one access if `valid` is positive: none straddles the edge.
+// Where rows are not aligned, element by element.
 template <bool aligned, typename T, int n>
-static __device__ void store_vector(T* dst, const T (&src)[n], int valid) {
-    if (aligned && valid >= n) {
-        *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) {
+    if (aligned) {
+        if (valid > 0)
+            *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
     } else {
         for (int v = 0; v < n; ++v)
             if (v < valid) dst[v] = src[v];
     }
 }
 
-// Starts the copy of n neighbours to shared memory, with zeros at and past `valid`.
+// Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
+// aligned rows end between copies.
 template <int n, bool aligned, typename T>
 static __device__ void copy_async(T* shared, const T* global, int valid) {
     if (!aligned) {  // no such copy starts at any address: element by element
@@ -49,8 +52,9 @@ static __device__ void copy_async(T* shared, const T* global, int valid) {
         return;
     }
     const unsigned dst = __cvta_generic_to_shared(shared);
-    const int bytes = valid > 0 ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(global), "r"(bytes)
+    const int bytes = valid > 0 ? n * int(sizeof(T)) : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(dst), "l"(global),
+                 "n"(n * sizeof(T)), "r"(bytes)
                  : "memory");
 }
 
@@ -100,6 +104,7 @@ static __device__ void gemm_block(const half* __restrict__ A,  // [M, K]
     __shared__ __align__(128) half B_shared[num_stages][block_K][block_N];  // 24 KiB
     float C_local[4][8][4] = {};  // [block_M, block_N] over the block; T.clear(C_local)
 
+    // Neighbouring blocks share rows of A and columns of B while these are in the cache.
     // T.use_swizzle(10): blocks that run together share tiles of both operands
     const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (10 * gridDim.x);
     const int panel_rows = min(10, int(gridDim.y - panel * 10)), within = tile % (10 * gridDim.x);
@@ -175,7 +180,7 @@ static __device__ void gemm_block(const half* __restrict__ A,  // [M, K]
                 if (row >= M) continue;  // the last tile may reach past the edge
                 __align__(4) half C_part[2];
                 for (int v = 0; v < 2; ++v) C_part[v] = __float2half_rn(C_local[m][n][h * 2 + v]);
-                store_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
+                store_whole_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
             }
 }
 

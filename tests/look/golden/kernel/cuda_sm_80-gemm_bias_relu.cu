@@ -1,11 +1,11 @@
 // gemm_bias_relu: C = relu(A @ B + bias)
 //   from     gemm_bias_relu.py by tile2c 0.1.0
-//   target   cuda:sm_80 (has run on silicon)
+//   target   cuda:sm_80 (texts for it have run on an H200)
 //   again    tile2c gemm_bias_relu.py -o . --target cuda:sm_80
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm_bias_relu.cu -o gemm_bias_relu.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 584f93e451ba  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 63ba5e1f1a89  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -30,28 +30,34 @@ struct alignas(n * sizeof(T)) Pack {
     T at[n];
 };
 
-// Reads n neighbours, in one access where rows are aligned, with zeros at and past `valid`.
+// Reads n neighbours in one access, or zeros where `valid` is not positive: none straddles the
+// edge. Where rows are not aligned, element by element.
 template <bool aligned, typename T, int n>
-static __device__ void load_vector(T (&dst)[n], const T* src, int valid) {
-    if (aligned && valid >= n) {
-        *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+static __device__ void load_whole_vector(T (&dst)[n], const T* src, int valid) {
+    if (aligned) {
+        Pack<T, n> read = {};
+        if (valid > 0) read = *reinterpret_cast<const Pack<T, n>*>(src);
+        *reinterpret_cast<Pack<T, n>*>(dst) = read;
     } else {
         for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T();
     }
 }
 
-// Writes n neighbours, in one access where rows are aligned; leaves out those at and past `valid`.
+// Writes n neighbours in one access if `valid` is positive: none straddles the edge.
+// Where rows are not aligned, element by element.
 template <bool aligned, typename T, int n>
-static __device__ void store_vector(T* dst, const T (&src)[n], int valid) {
-    if (aligned && valid >= n) {
-        *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) {
+    if (aligned) {
+        if (valid > 0)
+            *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
     } else {
         for (int v = 0; v < n; ++v)
             if (v < valid) dst[v] = src[v];
     }
 }
 
-// Starts the copy of n neighbours to shared memory, with zeros at and past `valid`.
+// Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
+// aligned rows end between copies.
 template <int n, bool aligned, typename T>
 static __device__ void copy_async(T* shared, const T* global, int valid) {
     if (!aligned) {  // no such copy starts at any address: element by element
@@ -59,8 +65,9 @@ static __device__ void copy_async(T* shared, const T* global, int valid) {
         return;
     }
     const unsigned dst = __cvta_generic_to_shared(shared);
-    const int bytes = valid > 0 ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(global), "r"(bytes)
+    const int bytes = valid > 0 ? n * int(sizeof(T)) : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(dst), "l"(global),
+                 "n"(n * sizeof(T)), "r"(bytes)
                  : "memory");
 }
 
@@ -182,7 +189,7 @@ static __device__ void gemm_bias_relu_block(const half* __restrict__ A,  // [M, 
                 const int j = warp_n + n * 8 + lane % 4 * 2;
                 const int at = bx * block_N + j;
                 __align__(4) half bias_part[2];
-                load_vector<aligned>(bias_part, &bias[at], N - at);
+                load_whole_vector<aligned>(bias_part, &bias[at], N - at);
                 for (int v = 0; v < 2; ++v)
                     C_local[m][n][h * 2 + v] =
                         fmaxf(C_local[m][n][h * 2 + v] + __half2float(bias_part[v]), 0.f);
@@ -198,7 +205,7 @@ static __device__ void gemm_bias_relu_block(const half* __restrict__ A,  // [M, 
                 if (row >= M) continue;  // the last tile may reach past the edge
                 __align__(4) half C_part[2];
                 for (int v = 0; v < 2; ++v) C_part[v] = __float2half_rn(C_local[m][n][h * 2 + v]);
-                store_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
+                store_whole_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
             }
 }
 

@@ -1,11 +1,11 @@
 // row_sum: Y[i] = sum of X[i, :].
 //   from     row_sum.py by tile2c 0.1.0
-//   target   cuda:sm_80 (has run on silicon)
+//   target   cuda:sm_80 (texts for it have run on an H200)
 //   again    tile2c row_sum.py -o . --target cuda:sm_80
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin row_sum.cu -o row_sum.cubin
 //   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 5b79480be4e4  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5069a7d3213a  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_M = 8;
 constexpr int block_N = 512;
@@ -19,11 +19,14 @@ struct alignas(n * sizeof(T)) Pack {
     T at[n];
 };
 
-// Reads n neighbours, in one access where rows are aligned, with zeros at and past `valid`.
+// Reads n neighbours in one access, or zeros where `valid` is not positive: none straddles the
+// edge. Where rows are not aligned, element by element.
 template <bool aligned, typename T, int n>
-static __device__ void load_vector(T (&dst)[n], const T* src, int valid) {
-    if (aligned && valid >= n) {
-        *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+static __device__ void load_whole_vector(T (&dst)[n], const T* src, int valid) {
+    if (aligned) {
+        Pack<T, n> read = {};
+        if (valid > 0) read = *reinterpret_cast<const Pack<T, n>*>(src);
+        *reinterpret_cast<Pack<T, n>*>(dst) = read;
     } else {
         for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T();
     }
@@ -58,7 +61,7 @@ static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
                 const int i = r * 4 + warp, j = c * 128 + lane * 4;
                 const int row = bx * block_M + i, col = ko * block_N + j;
                 const int valid = row < M ? N - col : 0;
-                load_vector<aligned>(tile[r][c], &X[size_t(row) * N + col], valid);
+                load_whole_vector<aligned>(tile[r][c], &X[size_t(row) * N + col], valid);
             }
 
         // T.reduce_sum(tile, sums, dim=1, clear=False)
@@ -75,7 +78,8 @@ static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
     for (int r = 0; r < 2; ++r) {
         const int i = r * 4 + warp;
         const int at = bx * block_M + i;
-        if (lane != 0 || at >= M) continue;  // the last tile may reach past the edge
+        // all of the group hold the same: one writes; the last tile may reach past the edge
+        if (lane != 0 || at >= M) continue;
         Y[at] = sums[r];
     }
 }

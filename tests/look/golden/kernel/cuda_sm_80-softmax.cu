@@ -1,11 +1,12 @@
 // softmax: Y[i, :] = softmax(X[i, :]), numerically stable.
 //   from     softmax.py by tile2c 0.1.0
-//   target   cuda:sm_80 (has run on silicon)
+//   target   cuda:sm_80 (texts for it have run on an H200)
 //   again    tile2c softmax.py -o . --target cuda:sm_80
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin softmax.cu -o softmax.cubin
 //   launch   grid (M), block 256, no dynamic shared memory
 //   sizes    M is free
-//   text     sha256 a6f0b3c8195c  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    X, Y at multiples of 16 bytes
+//   text     sha256 858d631c0dd9  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr float LOG2_E = 1.44269504f;

@@ -1,6 +1,6 @@
 // gemm: C = A @ B
 //   from     gemm.py by tile2c 0.1.0
-//   target   cuda:sm_90a (has run on silicon)
+//   target   cuda:sm_90a (texts for it have run on an H200)
 //   again    tile2c gemm.py -o . --target cuda:sm_90a
 //   compile  nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 384, 99328 bytes of dynamic shared
@@ -10,7 +10,7 @@
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   text     sha256 8ab8830db3e6  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 c38216ae5dd1  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -50,18 +50,21 @@ struct alignas(n * sizeof(T)) Pack {
     T at[n];
 };
 
-// Writes n neighbours, in one access where rows are aligned; leaves out those at and past `valid`.
+// Writes n neighbours in one access if `valid` is positive: none straddles the edge.
+// Where rows are not aligned, element by element.
 template <bool aligned, typename T, int n>
-static __device__ void store_vector(T* dst, const T (&src)[n], int valid) {
-    if (aligned && valid >= n) {
-        *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) {
+    if (aligned) {
+        if (valid > 0)
+            *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
     } else {
         for (int v = 0; v < n; ++v)
             if (v < valid) dst[v] = src[v];
     }
 }
 
-// Starts the copy of n neighbours to shared memory, with zeros at and past `valid`.
+// Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
+// aligned rows end between copies.
 template <int n, bool aligned, typename T>
 static __device__ void copy_async(T* shared, const T* global, int valid) {
     if (!aligned) {  // no such copy starts at any address: element by element
@@ -69,8 +72,9 @@ static __device__ void copy_async(T* shared, const T* global, int valid) {
         return;
     }
     const unsigned dst = __cvta_generic_to_shared(shared);
-    const int bytes = valid > 0 ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(global), "r"(bytes)
+    const int bytes = valid > 0 ? n * int(sizeof(T)) : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(dst), "l"(global),
+                 "n"(n * sizeof(T)), "r"(bytes)
                  : "memory");
 }
 
@@ -296,6 +300,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm(
     int K) {
     auto& [A_shared, B_shared, full, empty] = *reinterpret_cast<Shared*>(shared_bytes);
 
+    // Neighbouring blocks share rows of A and columns of B while these are in the cache.
     // T.use_swizzle(10): blocks that run together share tiles of both operands
     const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (10 * gridDim.x);
     const int panel_rows = min(10, int(gridDim.y - panel * 10)), within = tile % (10 * gridDim.x);
@@ -391,6 +396,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
     __shared__ __align__(128) half B_shared[num_stages][block_K][block_N];  // 24 KiB
     float C_local[2][8][4] = {};  // [block_M, block_N] over the block; T.clear(C_local)
 
+    // Neighbouring blocks share rows of A and columns of B while these are in the cache.
     // T.use_swizzle(10): blocks that run together share tiles of both operands
     const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (10 * gridDim.x);
     const int panel_rows = min(10, int(gridDim.y - panel * 10)), within = tile % (10 * gridDim.x);
@@ -463,6 +469,6 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
                 if (row >= M) continue;  // the last tile may reach past the edge
                 __align__(4) half C_part[2];
                 for (int v = 0; v < 2; ++v) C_part[v] = __float2half_rn(C_local[m][n][h * 2 + v]);
-                store_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
+                store_whole_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
             }
 }

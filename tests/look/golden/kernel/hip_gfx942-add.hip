@@ -5,7 +5,8 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 add.hip -o add.hsaco
 //   launch   grid ((N + 1023) / 1024), block 256, no dynamic shared memory
 //   sizes    N is free
-//   text     sha256 c0b613804232  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    A, B, C at multiples of 16 bytes
+//   text     sha256 13c30ee510fe  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_N = 1024;
@@ -22,7 +23,7 @@ static __device__ void load_vector(T (&dst)[n], const T* src, int valid) {
     if (valid >= n) {
         *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
     } else {
-        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T(0.f);
+        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T();
     }
 }
 

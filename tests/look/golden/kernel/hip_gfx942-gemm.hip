@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm.hip -o gemm.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 7f5ac7eb2422  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 a52b6e6ef1c7  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
@@ -33,27 +33,32 @@ struct alignas(n * sizeof(T)) Pack {
     T at[n];
 };
 
-// Reads n neighbours, in one access where rows are aligned, with zeros at and past `valid`.
-template <bool aligned, typename T, int n>
-static __device__ void load_vector(T (&dst)[n], const T* src, int valid) {
-    if (aligned && valid >= n) {
-        *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
-    } else {
-        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T(0.f);
-    }
-}
-
 // Writes n neighbours in one access.
 template <typename T, int n>
 static __device__ void store_vector(T* dst, const T (&src)[n]) {
     *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
 }
 
-// Writes n neighbours, in one access where rows are aligned; leaves out those at and past `valid`.
+// Reads n neighbours in one access, or zeros where `valid` is not positive: none straddles the
+// edge. Where rows are not aligned, element by element.
 template <bool aligned, typename T, int n>
-static __device__ void store_vector(T* dst, const T (&src)[n], int valid) {
-    if (aligned && valid >= n) {
-        *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+static __device__ void load_whole_vector(T (&dst)[n], const T* src, int valid) {
+    if (aligned) {
+        Pack<T, n> read = {};
+        if (valid > 0) read = *reinterpret_cast<const Pack<T, n>*>(src);
+        *reinterpret_cast<Pack<T, n>*>(dst) = read;
+    } else {
+        for (int v = 0; v < n; ++v) dst[v] = v < valid ? src[v] : T();
+    }
+}
+
+// Writes n neighbours in one access if `valid` is positive: none straddles the edge.
+// Where rows are not aligned, element by element.
+template <bool aligned, typename T, int n>
+static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) {
+    if (aligned) {
+        if (valid > 0)
+            *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
     } else {
         for (int v = 0; v < n; ++v)
             if (v < valid) dst[v] = src[v];
@@ -90,6 +95,7 @@ static __device__ void gemm_block(const _Float16* __restrict__ A,  // [M, K]
     __align__(16) _Float16 A_next[4][8];  // [block_M, block_K] over the block
     __align__(8) _Float16 B_next[8][4];  // [block_K, block_N] over the block
 
+    // Neighbouring blocks share rows of A and columns of B while these are in the cache.
     // T.use_swizzle(10): blocks that run together share tiles of both operands
     const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (10 * gridDim.x);
     const int panel_rows = min(10, int(gridDim.y - panel * 10)), within = tile % (10 * gridDim.x);
@@ -104,7 +110,7 @@ static __device__ void gemm_block(const _Float16* __restrict__ A,  // [M, K]
             const int i = r * 32 + threadIdx.x / 4, j = lane % 4 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;
             const int valid = row < M ? K - col : 0;
-            load_vector<aligned>(A_next[r], &A[size_t(row) * K + col], valid);
+            load_whole_vector<aligned>(A_next[r], &A[size_t(row) * K + col], valid);
         }
         // T.copy(B[ko * block_K, bx * block_N], B_shared)
         UNROLL
@@ -112,7 +118,7 @@ static __device__ void gemm_block(const _Float16* __restrict__ A,  // [M, K]
             const int i = threadIdx.x / 32 * 8 + r, j = lane % 32 * 4;
             const int row = ko * block_K + i, col = bx * block_N + j;
             const int valid = row < K ? N - col : 0;
-            load_vector<aligned>(B_next[r], &B[size_t(row) * N + col], valid);
+            load_whole_vector<aligned>(B_next[r], &B[size_t(row) * N + col], valid);
         }
     };
 
@@ -171,7 +177,7 @@ static __device__ void gemm_block(const _Float16* __restrict__ A,  // [M, K]
             if (row >= M) continue;  // the last tile may reach past the edge
             __align__(8) _Float16 C_part[4];
             for (int v = 0; v < 4; ++v) C_part[v] = _Float16(C_local[m][n][v]);
-            store_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
+            store_whole_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
         }
 }
 

@@ -5,7 +5,8 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 softmax.hip -o softmax.hsaco
 //   launch   grid (M), block 256, no dynamic shared memory
 //   sizes    M is free
-//   text     sha256 b69f65177357  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    X, Y at multiples of 16 bytes
+//   text     sha256 82279e862534  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr float LOG2_E = 1.44269504f;
