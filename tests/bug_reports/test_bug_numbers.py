@@ -26,6 +26,39 @@ def main({inputs}, O: T.Tensor(({count},), "{output}")):
 
 
 @BOTH
+def test_h46_h47_signed_fields_of_bits(tmp_path: Path, target: str) -> None:
+    """`<<` on int8 keeps eight bits, so that `>>` extends the sign; so do fields of a word."""
+    text = """
+@T.prim_func
+def main(
+    A: T.Tensor((16,), "uint8"),
+    W: T.Tensor((2,), "uint32"),
+    O: T.Tensor((32,), "int8"),
+    F: T.Tensor((16,), "float32"),
+):
+    with T.Kernel(1, threads=32) as bx:
+        for i in T.Parallel(32):
+            n = T.cast((A[i // 2] >> ((i % 2) * 4)) & 15, "int8")
+            O[i] = (n << 4) >> 4
+        for i in T.Parallel(16):
+            word = T.cast(W[i // 8] << (28 - i % 8 * 4), "int32")
+            F[i] = T.cast(word >> 28, "float32")
+"""
+    nibbles = np.arange(16)
+    words = np.array([0x76543210, 0xFEDCBA98], np.uint32)
+    arguments = {
+        "A": (nibbles * 17).astype(np.uint8),
+        "W": words,
+        "O": empty(32, "int8"),
+        "F": empty(16),
+    }
+    found = checked(tmp_path, text, arguments, target)
+    signed = np.where(nibbles < 8, nibbles, nibbles - 16)
+    same(found["O"], np.repeat(signed, 2))
+    same(found["F"], signed)
+
+
+@BOTH
 def test_h48_h49_ties_go_to_even(tmp_path: Path, target: str) -> None:
     """The same on every target, in bfloat16 and float32."""
     for dtype in ("bfloat16", "float32"):

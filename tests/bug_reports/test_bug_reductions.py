@@ -215,3 +215,35 @@ def main(A: T.Tensor(({threads},), "float32"), O: T.Tensor((1,), "float32")):
 """
     a = np.ones(threads, np.float32)
     same(checked(tmp_path, text, {"A": a, "O": empty(1)}, target)["O"], threads)
+
+
+@pytest.mark.parametrize("target", [CUDA, HIP])
+@pytest.mark.parametrize("threads", [128, 96])
+def test_h13_reducers_count_each_product_once(tmp_path: Path, target: str, threads: int) -> None:
+    text = f"""
+@T.prim_func
+def main(
+    A: T.Tensor((16, 48), "float32"),
+    x: T.Tensor((48,), "float32"),
+    O: T.Tensor((16,), "float32"),
+    M: T.Tensor((16,), "float32"),
+):
+    with T.Kernel(1, threads={threads}) as bx:
+        r = T.alloc_reducer((16,), "float32", op="sum")
+        q = T.alloc_reducer((16,), "float32", op="max", replication="none")
+        m = T.alloc_fragment((16,), "float32")
+        T.clear(r)
+        T.reducer_init(q)
+        for i, j in T.Parallel(16, 48):
+            r[i] += A[i, j] * x[j]
+            T.reducer_update(q[i], A[i, j])
+        T.finalize_reducer(r)
+        T.finalize_reducer(q, m)
+        T.copy(r, O)
+        T.copy(m, M)
+"""
+    a, x = values((16, 48)), values(48, seed=1)
+    arguments = {"A": a, "x": x, "O": empty(16), "M": empty(16)}
+    found = checked(tmp_path, text, arguments, target, rtol=1e-4, atol=1e-4)
+    close(found["O"], a @ x, 1e-4, 1e-4)
+    same(found["M"], a.max(1))

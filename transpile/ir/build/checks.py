@@ -3,6 +3,8 @@ sums over iterations of T.Parallel."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir.build.context import allocated_here
 from tile2c.transpile.ir.constants import constant_int
@@ -19,13 +21,15 @@ from tile2c.transpile.ir.walk import (
 )
 
 
-def check_function(function: Function, diagnostics: Diagnostics) -> None:
+def check_function(
+    function: Function, diagnostics: Diagnostics, reducers: Collection[str] = ()
+) -> None:
     """Warnings about a function that is built without errors."""
     for launch in function.launches:
         _uninitialised(launch, diagnostics)
         for stmt in statements(launch.body):
             if isinstance(stmt, Parallel):
-                _sums(stmt, diagnostics)
+                _sums(stmt, diagnostics, reducers)
 
 
 def _uninitialised(launch: Launch, diagnostics: Diagnostics) -> None:
@@ -63,7 +67,7 @@ def _warn_unwritten(stmt: Stmt, buffer: Buffer, diagnostics: Diagnostics) -> Non
     diagnostics.warning("T2C313", message, span, notes=allocated_here(buffer), help=help)
 
 
-def _sums(loop: Parallel, diagnostics: Diagnostics) -> None:
+def _sums(loop: Parallel, diagnostics: Diagnostics, reducers: Collection[str]) -> None:
     """`acc[j] += x[i, j]`: right as a sum over all iterations, but seldom what is fast or meant."""
     wide = {
         var.name: var
@@ -72,6 +76,8 @@ def _sums(loop: Parallel, diagnostics: Diagnostics) -> None:
     }
     for stmt in statements(loop.body):
         if not isinstance(stmt, Store) or stmt.buffer.scope not in ("fragment", "shared", "global"):
+            continue
+        if stmt.buffer.name in reducers:
             continue
         again = [load for load in loads(stmt.value) if load.buffer == stmt.buffer]
         if not any(load.index == stmt.index for load in again):

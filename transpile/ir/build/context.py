@@ -126,6 +126,7 @@ class Builder:
     swizzle: BlockOrder | None = None
     assumptions: list[Expr] = field(default_factory=list)
     # statements that have to run before the one that is being built
+    reducers: dict[str, str] = field(default_factory=dict)  # fragments that gather -> operation
     pending: list[Stmt] = field(default_factory=list)
 
     @property

@@ -26,7 +26,7 @@ def build(kernel: NormalKernel, diagnostics: Diagnostics) -> Function | None:
     after = sum(item.severity == "error" for item in diagnostics.items)
     if function is None or after > before:
         return None
-    check_function(function, diagnostics)
+    check_function(function, diagnostics, b.reducers)
     return function
 
 

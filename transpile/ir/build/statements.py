@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from tile2c.transpile.ir.build import conversions, loops, reductions, tiles
+from tile2c.transpile.ir.build import conversions, loops, reducers, reductions, tiles
 from tile2c.transpile.ir.build.allocations import ALLOCATIONS, allocate
 from tile2c.transpile.ir.build.arguments import Arguments, language_name, tuple_items
 from tile2c.transpile.ir.build.context import Builder, Poison, Stop, Value
@@ -13,6 +13,7 @@ from tile2c.transpile.ir.build.elements import element
 from tile2c.transpile.ir.build.expressions import expression
 from tile2c.transpile.ir.build.hints import HINTS, assume, layout, swizzle
 from tile2c.transpile.ir.build.notes import Notes, keep_footer, notes, own_line_comments, with_notes
+from tile2c.transpile.ir.build.reducers import allocate_reducer
 from tile2c.transpile.ir.build.threads import thread_index
 from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var
 from tile2c.transpile.ir.forms import Assert, AuthorSync, If, Jump, Let, Stmt, Store
@@ -134,6 +135,8 @@ def _named(b: Builder, target: cst.Name, value: cst.BaseExpression, about: Notes
         function = language_name(value.func)
         if function in ALLOCATIONS:
             return allocate(b, name, value, ALLOCATIONS[function], about)
+        if function == "alloc_reducer":
+            return allocate_reducer(b, name, value, about)
         if function == "get_thread_binding":
             args = Arguments(b, value, "T.get_thread_binding")
             dim = args.whole("dim", 0, 0)
@@ -231,6 +234,8 @@ def _call(b: Builder, node: cst.Call, about: Notes) -> list[Stmt]:
         return [tile]
     if name in HINTS:
         return []
+    if name in reducers.STATEMENTS:
+        return reducers.build_reducer_statement(b, node, name)
     if name in reductions.SEVERAL:
         return [reductions.build_several(b, node, name)]
     if name in reductions.ATOMICS:

@@ -273,8 +273,18 @@ class BlockLowering:
             found.append(tuple(value if here else None for value, here in pairs))
         return tuple(found)
 
+    def _once(self, stmt: Stmt) -> tuple[Expr, ...]:
+        """A fragment's only element goes to global memory once (language.md 5.4)."""
+        if not isinstance(stmt, Store) or stmt.buffer.scope != "global" or self.ctx.divergent:
+            return ()
+        held = any(load.buffer.scope == "fragment" for load in loads(stmt.value))
+        if not held or any(map(self.divergence.differs, (*stmt.index, stmt.value))):
+            return ()
+        return (b.compare("==", self.ctx.thread(), const(0)),)
+
     def _scalar(self, stmt: Stmt) -> Step:
-        body: tuple[CStmt, ...] = lower_scalars(self.ctx, (stmt,), Place(values={}))
+        place = Place(values={}, once=self._once(stmt))
+        body: tuple[CStmt, ...] = lower_scalars(self.ctx, (stmt,), place)
         accesses = [
             Access(buffer=load.buffer.name, write=False, cells=self._cells(load.index))
             for expr in expressions(stmt)

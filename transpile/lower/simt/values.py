@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.dtypes import DType
+from tile2c.transpile.ir.dtypes import INT32, DType
 from tile2c.transpile.ir.expr import (
     Binary,
     Buffer,
@@ -64,6 +64,11 @@ def convert(ctx: Context, expr: Expr, place: Place) -> Expr:
         return _load(ctx, expr, place)
     if isinstance(expr, Binary):
         return _binary(ctx, expr, place)
+    if isinstance(expr, Unary) and expr.op == "~" and expr.dtype.is_integer:
+        inverted = replace(expr, a=convert(ctx, expr.a, place))
+        if expr.dtype.bits >= 32:
+            return inverted
+        return Cast(dtype=expr.dtype, a=replace(inverted, dtype=INT32))
     if isinstance(expr, Unary | Cast | Reinterpret):
         return replace(expr, a=convert(ctx, expr.a, place))
     if isinstance(expr, Compare | Logical):
@@ -112,7 +117,10 @@ def _binary(ctx: Context, expr: Binary, place: Place) -> Expr:
         helper = {"//": "floor_div", "%": "floor_mod", "ceildiv": "ceil_div"}[expr.op]
         ctx.need(helper)
         return CCall(dtype=expr.dtype, function=helper, args=(a, y))
-    return replace(expr, a=a, b=y)
+    found = replace(expr, a=a, b=y)
+    if expr.op == "<<" and expr.dtype.is_integer and expr.dtype.bits < 32:
+        return Cast(dtype=expr.dtype, a=replace(found, dtype=INT32))  # C shifts in 32 bits
+    return found
 
 
 def _load(ctx: Context, load: Load, place: Place) -> Expr:
