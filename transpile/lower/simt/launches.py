@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
+from typing import TypeVar
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Compare, Const, Expr, Logical, Unary, Var, const
@@ -17,6 +18,8 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import LaunchPlan, Plan, ScalarArg, TensorArg, Workspace
 
 T = TypeVar("T")
+T = TypeVar("T")
+Arg = TensorArg | ScalarArg
 One = Callable[[Function, Launch, Sequence[Plan]], Plan]
 ALIGN = 256  # bytes, of each scratch tensor
 _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
@@ -108,16 +111,14 @@ def _joined(function: Function, plans: Sequence[Plan]) -> Plan:
     )
 
 
-def _all(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
+def _all(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
     """Everything once, in order."""
-    return tuple(dict.fromkeys(part for group in parts for part in group))
+    return tuple(dict.fromkeys(part for group in groups for part in group))
 
 
-def _role(
-    arg: TensorArg | ScalarArg, same: Sequence[TensorArg | ScalarArg]
-) -> TensorArg | ScalarArg:
+def _role(arg: Arg, same: Sequence[Arg]) -> Arg:
     """What all launches together do with an argument."""
-    if not isinstance(arg, TensorArg):
+    if isinstance(arg, ScalarArg):
         return arg
     roles = {other.role for other in same if isinstance(other, TensorArg)} - {"unused"}
     if roles <= {"in"}:
