@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
-from typing import TypeVar
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Compare, Const, Expr, Logical, Unary, Var, const
@@ -17,7 +16,6 @@ from tile2c.transpile.ir.walk import statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import LaunchPlan, Plan, ScalarArg, TensorArg, Workspace
 
-T = TypeVar("T")
 T = TypeVar("T")
 Arg = TensorArg | ScalarArg
 One = Callable[[Function, Launch, Sequence[Plan]], Plan]
