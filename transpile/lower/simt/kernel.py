@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from math import isinf, isnan
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
-from tile2c.transpile.ir.expr import Const, Expr, Load, Var, const
+from tile2c.transpile.ir.dtypes import BOOL, INT32
+from tile2c.transpile.ir.expr import Const, Expr, Var, const
 from tile2c.transpile.ir.forms import (
-    Atomic,
     For,
     Function,
     Launch,
     Pipelined,
     Stmt,
 )
-from tile2c.transpile.ir.walk import reads, statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copies_as_loops
 from tile2c.transpile.lower.facts import Facts
@@ -33,13 +31,8 @@ from tile2c.transpile.lower.plan import (
     EntryParam,
     LaunchPlan,
     Local,
-    Loop,
     Plan,
-    Repeat,
-    ScalarArg,
     Section,
-    TensorArg,
-    TensorMap,
 )
 from tile2c.transpile.lower.rename import author_names, rename_reserved
 from tile2c.transpile.lower.simt.block import BlockLowering
@@ -48,15 +41,27 @@ from tile2c.transpile.lower.simt.divergence import Divergence, check_bounds
 from tile2c.transpile.lower.simt.fit_reductions import fit_reductions
 from tile2c.transpile.lower.simt.frames import Apart, Frames, walk
 from tile2c.transpile.lower.simt.hand_over import hand_over
+from tile2c.transpile.lower.simt.helper_order import ordered
 from tile2c.transpile.lower.simt.launches import lower_launches
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
 from tile2c.transpile.lower.simt.scan import scans_on_shared
 from tile2c.transpile.lower.simt.shared import choose_layouts, declare, swizzle_helpers
-from tile2c.transpile.lower.simt.steps import BranchStep, LoopStep, Node
+from tile2c.transpile.lower.simt.signature import argument, headers, size_note
+from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
+from tile2c.transpile.lower.simt.steps import Node
 from tile2c.transpile.lower.simt.sum_over_iterations import sum_over_iterations
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
 from tile2c.transpile.lower.simt.teams import team_frames
+from tile2c.transpile.lower.simt.uses import (
+    calls,
+    global_uses,
+    has_number,
+    has_unrolled,
+    mentions,
+    names_constant,
+    with_hidden,
+)
 from tile2c.transpile.lower.simt.values import Place, convert
 from tile2c.transpile.targets.simt import SimtTarget
 
@@ -107,8 +112,8 @@ def _lower_launch(
         if helper.template in ("shared_struct", "shared_memory")
     )
 
-    def lowered(pitches: dict[Expr, int] | None = None) -> _Lowered:
-        return _Lowered(
+    def lowered(pitches: dict[Expr, int] | None = None) -> LoweredLaunch:
+        return LoweredLaunch(
             function, launch, target, diagnostics, variant=pitches is not None, pitches=pitches,
             taken=taken, names=names.copy(), only_used=several,
         )  # fmt: skip
@@ -162,7 +167,7 @@ def _assume(facts: Facts, condition: Expr) -> Facts:
     return facts.with_condition(condition)
 
 
-class _Lowered:
+class LoweredLaunch:
     """One launch lowered, ready to become a plan."""
 
     def __init__(
@@ -226,9 +231,9 @@ class _Lowered:
         shared_names = self._shared_between_threads()
         try:
             leaves = Divergence(ctx.launch.body).leaves(ctx.launch.body, ("return",))
-            placed = place_barriers(_only(nodes, shared_names), leaves=leaves)
+            placed = place_barriers(only_accesses_to(nodes, shared_names), leaves=leaves)
             for name in ("threads_sync", "wave_sync"):
-                if _calls(placed[0], name):
+                if calls(placed[0], name):
                     ctx.need(name)
             return placed
         except NoPlaceForBarrier as problem:
@@ -283,7 +288,7 @@ class _Lowered:
         """The kernel's body: arrays, indices, steps."""
         ctx = self.ctx
         used = [
-            x for x in ctx.launch.buffers if x.scope == "shared" and _mentions(self.nodes, x.name)
+            x for x in ctx.launch.buffers if x.scope == "shared" and mentions(self.nodes, x.name)
         ]
         shared, self.placed, self.dynamic = declare(ctx, used)
         arrays = [*shared, *self._fragments(), *self._locals()]
@@ -301,7 +306,7 @@ class _Lowered:
         wanted = self.ctx.wanted
         for name in reversed(list(wanted)):
             others = tuple(value for other, value in wanted.items() if other != name)
-            if not _mentions((tuple(steps), others), name) and not self._in_names(name):
+            if not mentions((tuple(steps), others), name) and not self._in_names(name):
                 del wanted[name]
         return self.ctx.prologue()
 
@@ -309,7 +314,7 @@ class _Lowered:
         ctx = self.ctx
         found: list[CStmt] = []
         for buffer in ctx.launch.buffers:
-            if buffer.scope != "fragment" or not _mentions(self.nodes, buffer.name):
+            if buffer.scope != "fragment" or not mentions(self.nodes, buffer.name):
                 continue
             layout = ctx.layouts[buffer.name]
             extents = [] if layout.scalar else [axis.extent for axis in layout.axes]
@@ -341,13 +346,13 @@ class _Lowered:
         return [
             Local(dtype=x.dtype, names=(Declarator(name=x.name, dims=x.shape),), const=False)
             for x in self.ctx.launch.buffers
-            if x.scope == "local" and _mentions(self.nodes, x.name)
+            if x.scope == "local" and mentions(self.nodes, x.name)
         ]
 
     def _block_indices(self, steps: Sequence[CStmt]) -> list[CStmt]:
         launch = self.ctx.launch
         used = [
-            var for var in launch.blocks if _mentions(steps, var.name) or self._in_names(var.name)
+            var for var in launch.blocks if mentions(steps, var.name) or self._in_names(var.name)
         ]
         if launch.order is not None and len(launch.blocks) > 1 and used:
             beyond = [var for var in used if launch.blocks.index(var) > 1]
@@ -383,7 +388,7 @@ class _Lowered:
         left = b.sub(grid_across, first)
         rest = b.mod(b.local(tile), size)
         slow, fast = (y, x) if row else (x, y)
-        height = CCall(dtype=INT32, function="min", args=(const(order.panel), Cast_int(left)))
+        height = CCall(dtype=INT32, function="min", args=(const(order.panel), cast_int(left)))
         within = ctx.namer.ours("within", "in_panel")
         return [
             Local(
@@ -421,20 +426,20 @@ class _Lowered:
         ctx, function = self.ctx, self.ctx.function
         body = self.statements()
         swizzle_helpers(ctx)
-        if _has_number(body, isinf):
+        if has_number(body, isinf):
             ctx.need("infinity")
-        if _has_number(body, isnan):
+        if has_number(body, isnan):
             ctx.need("not_a_number")
-        if _has_unrolled(body):
+        if has_unrolled(body):
             ctx.need("unroll")
         helpers = ordered(list(ctx.helpers.values()))
         params = self._params(body)
         bodies, entries, launches = self._entries(body, params)
         reads, writes = global_uses(ctx.launch.body)
-        args = tuple(_arg(p, reads, writes, self.only_used) for p in function.params)
+        args = tuple(argument(p, reads, writes, self.only_used) for p in function.params)
         text = (bodies, entries)
-        constants = tuple(c for c in function.constants if c.name and _names_const(text, c.name))
-        constants = _with_hidden(constants, helpers, function)
+        constants = tuple(c for c in function.constants if c.name and names_constant(text, c.name))
+        constants = with_hidden(constants, helpers, function)
         return Plan(
             name=function.name,
             summary=function.summary,
@@ -448,7 +453,7 @@ class _Lowered:
             entries=entries,
             launches=launches,
             launch_note=self._launch_note(),
-            size_note=_size_note(function),
+            size_note=size_note(function),
             placed=tuple(self.placed),
             layouts=tuple((name, layout.words()) for name, layout in ctx.layouts.items()),
             choices=tuple(ctx.choices),
@@ -483,9 +488,9 @@ class _Lowered:
             elif param.scalar is not None:
                 found.append(EntryParam(name=param.name, kind="scalar", dtype=param.scalar.dtype))
         if self.only_used:
-            found = [param for param in found if _mentions(body, param.name)]
+            found = [param for param in found if mentions(body, param.name)]
         for buffer in ctx.launch.buffers:
-            if buffer.scope == "global" and _mentions(body, buffer.name):
+            if buffer.scope == "global" and mentions(body, buffer.name):
                 found.append(
                     EntryParam(
                         name=buffer.name,
@@ -495,7 +500,7 @@ class _Lowered:
                     )
                 )
         for size in ctx.function.sizes:
-            if _mentions(body, size.name) or self._in_names(size.name):
+            if mentions(body, size.name) or self._in_names(size.name):
                 found.append(EntryParam(name=size.name, kind="size", dtype=size.dtype))
         return tuple(found)
 
@@ -574,7 +579,7 @@ class _Lowered:
         return f"grid ({grid}), block {block}, {shared}"
 
 
-def Cast_int(value: Expr) -> Expr:
+def cast_int(value: Expr) -> Expr:
     """int(value): grid dimensions are unsigned in C."""
     return CCall(dtype=INT32, function="int", args=(value,))
 
@@ -607,191 +612,3 @@ def drop_leading_fills(
         seen |= touched(stmt)
         rest.append(stmt)
     return zeroed, tuple(rest)
-
-
-def global_uses(body: Sequence[Stmt]) -> tuple[set[str], set[str]]:
-    """Names of the tensors that are read, and of those that are written."""
-    found: tuple[set[str], set[str]] = (set(), set())
-    for stmt in statements(tuple(body)):
-        for names, buffers in zip(found, (reads(stmt), writes(stmt)), strict=True):
-            names |= {buffer.name for buffer in buffers if buffer.scope == "global"}
-        if isinstance(stmt, Atomic) and stmt.buffer.scope == "global":
-            found[0].add(stmt.buffer.name)
-    return found
-
-
-def _only(nodes: Sequence[Node], names: set[str]) -> tuple[Node, ...]:
-    """The nodes without accesses that nobody has to order."""
-    found: list[Node] = []
-    for node in nodes:
-        if isinstance(node, LoopStep):
-            found.append(replace(node, body=_only(node.body, names)))
-        elif isinstance(node, BranchStep):
-            found.append(
-                replace(node, then=_only(node.then, names), orelse=_only(node.orelse, names))
-            )
-        else:
-            found.append(
-                replace(
-                    node,
-                    accesses=tuple(x for x in node.accesses if x.buffer in names),
-                    completes=tuple(x for x in node.completes if x.buffer in names),
-                )
-            )
-    return tuple(found)
-
-
-def flatten(nodes: Sequence[Node]) -> tuple[CStmt, ...]:
-    """The step tree as statements."""
-    found: list[CStmt] = []
-    for node in nodes:
-        if isinstance(node, LoopStep):
-            found.append(_fill_frame(node.frame, flatten(node.body)))
-        elif isinstance(node, BranchStep):
-            from tile2c.transpile.lower.plan import Branch
-
-            found.append(
-                Branch(
-                    condition=node.condition,
-                    then=flatten(node.then),
-                    orelse=flatten(node.orelse),
-                    comments=node.comments,
-                )
-            )
-        else:
-            found += node.body
-    return tuple(found)
-
-
-def _fill_frame(frame: CStmt, body: tuple[CStmt, ...]) -> CStmt:
-    if isinstance(frame, Section):
-        return replace(frame, body=tuple(_fill_frame(part, body) for part in frame.body))
-    assert isinstance(frame, Loop | Repeat)
-    return replace(frame, body=body)
-
-
-def _mentions(value: object, name: str) -> bool:
-    """Whether a variable or array occurs anywhere in the steps or statements."""
-    if isinstance(value, Var):
-        return value.name == name or value.name.startswith(f"{name}.")
-    if isinstance(value, Load):
-        return value.buffer.name == name
-    if hasattr(value, "array") and value.array == name:
-        return True
-    if is_dataclass(value) and not isinstance(value, type | Arc | DType):
-        return any(_mentions(getattr(value, item.name), name) for item in fields(value))
-    if isinstance(value, tuple | list):
-        return any(_mentions(part, name) for part in value)
-    return False
-
-
-def _names_const(value: object, name: str) -> bool:
-    if isinstance(value, Const):
-        return value.name == name
-    if is_dataclass(value) and not isinstance(value, type | Arc | DType | TensorMap):
-        return any(_names_const(getattr(value, item.name), name) for item in fields(value))
-    if isinstance(value, tuple | list):
-        return any(_names_const(part, name) for part in value)
-    return False
-
-
-def _calls(value: object, function: str) -> bool:
-    """Whether the steps call this function."""
-    if isinstance(value, CCall) and value.function == function:
-        return True
-    if is_dataclass(value) and not isinstance(value, type | Arc | DType):
-        return any(_calls(getattr(value, item.name), function) for item in fields(value))
-    return isinstance(value, tuple | list) and any(_calls(part, function) for part in value)
-
-
-def _has_unrolled(value: object) -> bool:
-    if isinstance(value, Loop) and value.unroll:
-        return True
-    if isinstance(value, CStmt):
-        return any(_has_unrolled(getattr(value, item.name)) for item in fields(value))
-    return isinstance(value, tuple) and any(_has_unrolled(part) for part in value)
-
-
-def _has_number(value: object, kind: Callable[[float], bool]) -> bool:
-    if isinstance(value, Const):
-        return isinstance(value.value, float) and kind(value.value)
-    if is_dataclass(value) and not isinstance(value, type | Arc | DType):
-        return any(_has_number(getattr(value, item.name), kind) for item in fields(value))
-    if isinstance(value, tuple | list):
-        return any(_has_number(part, kind) for part in value)
-    return False
-
-
-def _with_hidden(
-    constants: tuple[Const, ...], helpers: Sequence[object], function: Function
-) -> tuple[Const, ...]:
-    """Constants that only a helper's text names (dimensions of the shared struct)."""
-    texts = " ".join(str(field) for helper in helpers for field in helper.fields)  # type: ignore[attr-defined]
-    import re
-
-    words = set(re.findall(r"\w+", texts))
-    chosen = {c.name for c in constants}
-    return tuple(c for c in function.constants if c.name in chosen or c.name in words)
-
-
-_ORDER = (
-    "unroll", "infinity", "not_a_number", "vector_type", "swizzle", "row_groups", "shared_struct", "shared_size", "shared_memory", "pack", "load_vector", "store_vector",
-    "load_whole_vector", "store_whole_vector",
-    "copy_async", "copies_commit", "copies_wait", "load_matrices", "load_operand", "load_registers",
-    "register_of", "round_to_tf32", "widened_float8_e4m3fn", "widened_float8_e5m2", "mma_m16n8k16", "mma_m16n8k16_of_k8", "mma_m16n8k32_widened", "floor_div", "floor_mod", "ceil_div", "clamp", "keeps_nan",
-    "lanes_reduce", "lanes_scan", "last_lane", "compare_swap", "atomic_swap",
-    "tensor_map", "shared_addr", "barrier_init", "barriers_visible", "barrier_expect", "barrier_arrive",
-    "barrier_wait", "ring", "consumers_sync", "warpgroup_sync", "tma_load", "tma_store", "tma_store_commit",
-    "tma_store_wait_read", "publish_to_async", "fewer_registers", "more_registers", "k_major", "mn_major",
-    "mma_begin", "mma_wgmma", "mma_commit", "mma_wait", "pin", "packed_pair", "store_matrices",
-)  # fmt: skip
-
-
-def ordered(helpers: list) -> list:  # type: ignore[type-arg]
-    """Helpers in a fixed order, whatever order they were asked for in."""
-
-    def place(helper: object) -> tuple[int, str, str]:
-        template: str = helper.template  # type: ignore[attr-defined]
-        known = _ORDER.index(template) if template in _ORDER else len(_ORDER)
-        return known, template, str(helper.fields)  # type: ignore[attr-defined]
-
-    return sorted(helpers, key=place)
-
-
-def headers(ctx: Context, function: Function) -> tuple[str, ...]:
-    """Headers of the vendor's toolkit that the text's types need."""
-    used = [p.tensor.dtype for p in function.params if p.tensor is not None]
-    used += [p.scalar.dtype for p in function.params if p.scalar is not None]
-    used += [x.dtype for launch in function.launches for x in launch.buffers]
-    table = ctx.target.dialect.headers
-    found = [
-        header for name in ("", *(dtype.name for dtype in used)) for header in table.get(name, ())
-    ]
-    return tuple(dict.fromkeys(found))
-
-
-def _arg(
-    param: object, reads: set[str], writes: set[str], several: bool = False
-) -> TensorArg | ScalarArg:
-    from tile2c.transpile.ir.forms import Param
-
-    assert isinstance(param, Param)
-    if param.tensor is None:
-        assert param.scalar is not None
-        return ScalarArg(name=param.name, dtype=param.scalar.dtype)
-    role = "in" if param.name not in writes else "inout" if param.name in reads else "out"
-    return TensorArg(
-        name=param.name,
-        dtype=param.tensor.dtype,
-        shape=param.tensor.shape,
-        strides=param.tensor.strides,
-        role="unused" if several and param.name not in reads | writes else role,  # type: ignore[arg-type]
-    )
-
-
-def _size_note(function: Function) -> str:
-    if not function.sizes:
-        return ""
-    names = [size.name for size in function.sizes]
-    free = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{free} {'is' if len(names) == 1 else 'are'} free"

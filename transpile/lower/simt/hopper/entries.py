@@ -9,6 +9,7 @@ from tile2c.transpile.ir.forms import Function, Launch
 from tile2c.transpile.lower.plan import Entry, Plan
 from tile2c.transpile.lower.rename import rename_reserved
 from tile2c.transpile.lower.simt import kernel as ordinary
+from tile2c.transpile.lower.simt.helper_order import ordered
 from tile2c.transpile.lower.simt.hopper.launch import OTHERS_NAMES, Given, WithRoles
 from tile2c.transpile.lower.simt.hopper.panels import with_panels
 from tile2c.transpile.lower.simt.hopper.staging import drop_staging
@@ -36,7 +37,7 @@ def plan_of(
         return whole.plan()
     whole = WithRoles(function, launch, target, diagnostics, given)
     try:
-        other = ordinary._Lowered(
+        other = ordinary.LoweredLaunch(
             function,
             theirs,
             target,
@@ -94,7 +95,7 @@ def _fits(function: Function, launch: Launch, target: SimtTarget, diagnostics: D
     return True
 
 
-def _beside(whole: WithRoles, other: ordinary._Lowered) -> Plan:
+def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
     """One file with the entry with roles and, for all other sizes and addresses, the ordinary one."""
     mine, theirs = whole.plan(), other.plan()
     (entry,) = mine.entries
@@ -117,7 +118,7 @@ def _beside(whole: WithRoles, other: ordinary._Lowered) -> Plan:
             *whole.own_constants(),
         ),
         headers=tuple(dict.fromkeys((*mine.headers, *theirs.headers))),
-        helpers=tuple(ordinary.ordered(list(helpers.values()))),
+        helpers=tuple(ordered(list(helpers.values()))),
         entries=(entry, rest),
         launches=(whole.launch_of(entry, condition), fallback),
         choices=(*mine.choices, *theirs.choices),

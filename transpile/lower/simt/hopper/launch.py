@@ -47,8 +47,10 @@ from tile2c.transpile.lower.simt.hopper.warpgroups import (
     plan_registers,
 )
 from tile2c.transpile.lower.simt.layouts import Layout
+from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
 from tile2c.transpile.lower.simt.steps import Node
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
+from tile2c.transpile.lower.simt.uses import mentions
 from tile2c.transpile.lower.simt.values import Place, convert
 from tile2c.transpile.targets.simt import SimtTarget
 
@@ -64,7 +66,7 @@ class Given:
     positive: tuple[Expr, ...] = ()
 
 
-class WithRoles(ordinary._Lowered):
+class WithRoles(ordinary.LoweredLaunch):
     """The launch lowered for a producer and consumer warpgroups."""
 
     def __init__(
@@ -131,7 +133,7 @@ class WithRoles(ordinary._Lowered):
         nodes = consumers.body(statements)
         names = self._shared_between_threads()
         try:
-            return place_barriers(ordinary._only(nodes, names))
+            return place_barriers(only_accesses_to(nodes, names))
         except NoPlaceForBarrier as problem:
             raise Unfit(
                 f"only some threads get from `{problem.arc.source}` to `{problem.arc.sink}`"
@@ -202,12 +204,10 @@ class WithRoles(ordinary._Lowered):
         ctx = self.ctx
         ring_helpers(ctx)
         used = [
-            x
-            for x in ctx.launch.buffers
-            if x.scope == "shared" and ordinary._mentions(self.nodes, x.name)
+            x for x in ctx.launch.buffers if x.scope == "shared" and mentions(self.nodes, x.name)
         ]
         arrays, self.placed, self.dynamic = memory.declare(ctx, self.roles, used)
-        steps = for_team(ctx, ordinary.flatten(self.nodes))
+        steps = for_team(ctx, flatten(self.nodes))
         if ctx.launch.comments:
             steps = (CStmt(comments=ctx.launch.comments), *steps)
         both = (self.producer, *steps)
@@ -333,7 +333,7 @@ class WithRoles(ordinary._Lowered):
         used = [
             param
             for param in super()._params(body)
-            if param.kind != "tensor" or ordinary._mentions(body, param.name)
+            if param.kind != "tensor" or mentions(body, param.name)
         ]
         return (*self._maps(), *used)
 
