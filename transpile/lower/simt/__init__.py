@@ -7,15 +7,16 @@ order   rename → gemms and warps → pinned layouts → shared layouts → lea
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.forms import Function, Launch
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.plan import CCall, Plan
+from tile2c.transpile.lower.plan import Plan
 from tile2c.transpile.lower.promises import promises
+from tile2c.transpile.lower.simt.uses import functions_in
 from tile2c.transpile.targets.simt import SimtTarget
 
 MOST_PRIVATE_BYTES = 512 * 1024  # local memory of a thread, on chips of every vendor
@@ -33,7 +34,7 @@ def lower(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> P
         _check_types(function, target)
         plan = lower_function(function, target, diagnostics)
         # Which helper functions the text calls is known only now; an author's name must hide none.
-        hidden = author_names(function) & (_called(plan, set()) | _TYPES)
+        hidden = author_names(function) & (functions_in(plan) | _TYPES)
         if hidden - target.dialect.reserved:
             plan = lower_function(rename_reserved(function, hidden), target, diagnostics)
     except InputError as problem:
@@ -75,24 +76,11 @@ def _check_private(launch: Launch, target: SimtTarget) -> None:
             )
 
 
-def _called(value: object, found: set[str]) -> set[str]:
-    """The functions that a plan calls, or a part of one."""
-    if isinstance(value, CCall):
-        found.add(value.function)
-    if isinstance(value, tuple):
-        for part in value:
-            _called(part, found)
-    elif is_dataclass(value):
-        for item in fields(value):
-            _called(getattr(value, item.name), found)
-    return found
-
-
 def _with_usable_entries(plan: Plan, target: SimtTarget) -> Plan:
     """Exported symbols that C, the dialect or the file itself would understand otherwise get a word."""
     from tile2c.transpile.lower.rename import entry_name
 
-    taken = _called(plan, set()) | {str(constant.name) for constant in plan.constants}
+    taken = functions_in(plan) | {str(constant.name) for constant in plan.constants}
     taken |= _TYPES | target.dialect.reserved
     names = {entry.name: entry_name(entry.name, frozenset(taken)) for entry in plan.entries}
     return replace(

@@ -54,12 +54,12 @@ from tile2c.transpile.lower.simt.sum_over_iterations import sum_over_iterations
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
 from tile2c.transpile.lower.simt.teams import team_frames
 from tile2c.transpile.lower.simt.uses import (
-    calls,
+    constants_in,
+    functions_in,
     global_uses,
     has_number,
     has_unrolled,
-    mentions,
-    names_constant,
+    names_in,
     with_hidden,
 )
 from tile2c.transpile.lower.simt.values import Place, convert
@@ -232,8 +232,9 @@ class LoweredLaunch:
         try:
             leaves = Divergence(ctx.launch.body).leaves(ctx.launch.body, ("return",))
             placed = place_barriers(only_accesses_to(nodes, shared_names), leaves=leaves)
+            called = functions_in(placed[0])
             for name in ("threads_sync", "wave_sync"):
-                if calls(placed[0], name):
+                if name in called:
                     ctx.need(name)
             return placed
         except NoPlaceForBarrier as problem:
@@ -287,9 +288,8 @@ class LoweredLaunch:
     def statements(self) -> tuple[CStmt, ...]:
         """The kernel's body: arrays, indices, steps."""
         ctx = self.ctx
-        used = [
-            x for x in ctx.launch.buffers if x.scope == "shared" and mentions(self.nodes, x.name)
-        ]
+        names = names_in(self.nodes)
+        used = [x for x in ctx.launch.buffers if x.scope == "shared" and x.name in names]
         shared, self.placed, self.dynamic = declare(ctx, used)
         arrays = [*shared, *self._fragments(), *self._locals()]
         steps = flatten(self.nodes)
@@ -303,18 +303,19 @@ class LoweredLaunch:
 
     def _prologue(self, steps: Sequence[CStmt]) -> tuple[CStmt, ...]:
         """The thread's names that the text uses; attempts that were given up may have left others."""
-        wanted = self.ctx.wanted
+        wanted, used = self.ctx.wanted, names_in(steps)
         for name in reversed(list(wanted)):
             others = tuple(value for other, value in wanted.items() if other != name)
-            if not mentions((tuple(steps), others), name) and not self._in_names(name):
+            if name not in used | names_in(others) and not self._in_names(name):
                 del wanted[name]
         return self.ctx.prologue()
 
     def _fragments(self) -> list[CStmt]:
         ctx = self.ctx
         found: list[CStmt] = []
+        names = names_in(self.nodes)
         for buffer in ctx.launch.buffers:
-            if buffer.scope != "fragment" or not mentions(self.nodes, buffer.name):
+            if buffer.scope != "fragment" or buffer.name not in names:
                 continue
             layout = ctx.layouts[buffer.name]
             extents = [] if layout.scalar else [axis.extent for axis in layout.axes]
@@ -343,17 +344,17 @@ class LoweredLaunch:
         return found
 
     def _locals(self) -> list[CStmt]:
+        names = names_in(self.nodes)
         return [
             Local(dtype=x.dtype, names=(Declarator(name=x.name, dims=x.shape),), const=False)
             for x in self.ctx.launch.buffers
-            if x.scope == "local" and mentions(self.nodes, x.name)
+            if x.scope == "local" and x.name in names
         ]
 
     def _block_indices(self, steps: Sequence[CStmt]) -> list[CStmt]:
         launch = self.ctx.launch
-        used = [
-            var for var in launch.blocks if mentions(steps, var.name) or self._in_names(var.name)
-        ]
+        names = names_in(steps)
+        used = [var for var in launch.blocks if var.name in names or self._in_names(var.name)]
         if launch.order is not None and len(launch.blocks) > 1 and used:
             beyond = [var for var in used if launch.blocks.index(var) > 1]
             return [*self._panel_order(), *self._plain_indices(beyond)]
@@ -437,8 +438,8 @@ class LoweredLaunch:
         bodies, entries, launches = self._entries(body, params)
         reads, writes = global_uses(ctx.launch.body)
         args = tuple(argument(p, reads, writes, self.only_used) for p in function.params)
-        text = (bodies, entries)
-        constants = tuple(c for c in function.constants if c.name and names_constant(text, c.name))
+        mentioned = constants_in((bodies, entries))
+        constants = tuple(c for c in function.constants if c.name in mentioned)
         constants = with_hidden(constants, helpers, function)
         return Plan(
             name=function.name,
@@ -487,10 +488,11 @@ class LoweredLaunch:
                 )
             elif param.scalar is not None:
                 found.append(EntryParam(name=param.name, kind="scalar", dtype=param.scalar.dtype))
+        names = names_in(body)
         if self.only_used:
-            found = [param for param in found if mentions(body, param.name)]
+            found = [param for param in found if param.name in names]
         for buffer in ctx.launch.buffers:
-            if buffer.scope == "global" and mentions(body, buffer.name):
+            if buffer.scope == "global" and buffer.name in names:
                 found.append(
                     EntryParam(
                         name=buffer.name,
@@ -500,7 +502,7 @@ class LoweredLaunch:
                     )
                 )
         for size in ctx.function.sizes:
-            if mentions(body, size.name) or self._in_names(size.name):
+            if size.name in names or self._in_names(size.name):
                 found.append(EntryParam(name=size.name, kind="size", dtype=size.dtype))
         return tuple(found)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Const, Load, Var
 from tile2c.transpile.ir.forms import Atomic, Function, Stmt
 from tile2c.transpile.ir.walk import reads, statements, writes
-from tile2c.transpile.lower.plan import Arc, CCall, CStmt, Loop, TensorMap
+from tile2c.transpile.lower.plan import Arc, CCall, Loop, TensorMap
 
 
 def global_uses(body: Sequence[Stmt]) -> tuple[set[str], set[str]]:
@@ -24,47 +25,65 @@ def global_uses(body: Sequence[Stmt]) -> tuple[set[str], set[str]]:
     return found
 
 
-def mentions(value: object, name: str) -> bool:
-    """Whether a variable or array occurs anywhere in the steps or statements."""
-    if isinstance(value, Var):
-        return value.name == name or value.name.startswith(f"{name}.")
-    if isinstance(value, Load):
-        return value.buffer.name == name
-    if hasattr(value, "array") and value.array == name:
-        return True
-    if is_dataclass(value) and not isinstance(value, type | Arc | DType):
-        return any(mentions(getattr(value, item.name), name) for item in fields(value))
-    if isinstance(value, tuple | list):
-        return any(mentions(part, name) for part in value)
-    return False
+def names_in(value: object) -> set[str]:
+    """Variables and arrays that occur in the steps or statements; of `a.b` also `a`."""
+    found: set[str] = set()
+    for part in parts(value):
+        if isinstance(part, Var):
+            found |= {part.name, part.name.partition(".")[0]}
+        elif isinstance(part, Load):
+            found.add(part.buffer.name)
+        elif hasattr(part, "array"):
+            found.add(part.array)
+    return found
 
 
-def names_constant(value: object, name: str) -> bool:
-    if isinstance(value, Const):
-        return value.name == name
-    if is_dataclass(value) and not isinstance(value, type | Arc | DType | TensorMap):
-        return any(names_constant(getattr(value, item.name), name) for item in fields(value))
-    if isinstance(value, tuple | list):
-        return any(names_constant(part, name) for part in value)
-    return False
+def constants_in(value: object) -> set[str]:
+    """Names of the constants that occur."""
+    return {part.name for part in parts(value) if isinstance(part, Const) and part.name}
 
 
 def has_unrolled(value: object) -> bool:
-    if isinstance(value, Loop) and value.unroll:
-        return True
-    if isinstance(value, CStmt):
-        return any(has_unrolled(getattr(value, item.name)) for item in fields(value))
-    return isinstance(value, tuple) and any(has_unrolled(part) for part in value)
+    """Whether a loop asks to be unrolled."""
+    return any(isinstance(part, Loop) and part.unroll for part in parts(value))
 
 
 def has_number(value: object, kind: Callable[[float], bool]) -> bool:
-    if isinstance(value, Const):
-        return isinstance(value.value, float) and kind(value.value)
-    if is_dataclass(value) and not isinstance(value, type | Arc | DType):
-        return any(has_number(getattr(value, item.name), kind) for item in fields(value))
-    if isinstance(value, tuple | list):
-        return any(has_number(part, kind) for part in value)
-    return False
+    """Whether a floating constant of this kind occurs."""
+    return any(
+        isinstance(part, Const) and isinstance(part.value, float) and kind(part.value)
+        for part in parts(value)
+    )
+
+
+def functions_in(value: object) -> set[str]:
+    """The functions that are called."""
+    return {part.function for part in parts(value) if isinstance(part, CCall)}
+
+
+def parts(value: object) -> Iterator[object]:
+    """Statements, expressions and other forms below `value`, in no particular order.
+
+    What a load reads is not looked into, nor are types, arcs and tensor maps.
+    """
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, tuple | list):
+            waiting.extend(part)
+            continue
+        names = _field_names(type(part))  # type: ignore[arg-type]  # a type has a hash
+        if names:
+            yield part
+            if not isinstance(part, Load):
+                waiting.extend([getattr(part, name) for name in names])
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    if not is_dataclass(kind) or issubclass(kind, Arc | DType | TensorMap):
+        return ()
+    return tuple(item.name for item in fields(kind))
 
 
 def with_hidden(
@@ -76,12 +95,3 @@ def with_hidden(
     words = set(re.findall(r"\w+", texts))
     chosen = {c.name for c in constants}
     return tuple(c for c in function.constants if c.name in chosen or c.name in words)
-
-
-def calls(value: object, function: str) -> bool:
-    """Whether the steps call this function."""
-    if isinstance(value, CCall) and value.function == function:
-        return True
-    if is_dataclass(value) and not isinstance(value, type | Arc | DType):
-        return any(calls(getattr(value, item.name), function) for item in fields(value))
-    return isinstance(value, tuple | list) and any(calls(part, function) for part in value)

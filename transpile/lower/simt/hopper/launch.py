@@ -50,7 +50,7 @@ from tile2c.transpile.lower.simt.layouts import Layout
 from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
 from tile2c.transpile.lower.simt.steps import Node
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
-from tile2c.transpile.lower.simt.uses import mentions
+from tile2c.transpile.lower.simt.uses import names_in
 from tile2c.transpile.lower.simt.values import Place, convert
 from tile2c.transpile.targets.simt import SimtTarget
 
@@ -203,9 +203,8 @@ class WithRoles(ordinary.LoweredLaunch):
         """Barriers, then the roles."""
         ctx = self.ctx
         ring_helpers(ctx)
-        used = [
-            x for x in ctx.launch.buffers if x.scope == "shared" and mentions(self.nodes, x.name)
-        ]
+        names = names_in(self.nodes)
+        used = [x for x in ctx.launch.buffers if x.scope == "shared" and x.name in names]
         arrays, self.placed, self.dynamic = memory.declare(ctx, self.roles, used)
         steps = for_team(ctx, flatten(self.nodes))
         if ctx.launch.comments:
@@ -330,10 +329,11 @@ class WithRoles(ordinary.LoweredLaunch):
         return list(found.values())
 
     def _params(self, body: tuple[CStmt, ...]) -> tuple[EntryParam, ...]:
+        names = names_in(body)
         used = [
             param
             for param in super()._params(body)
-            if param.kind != "tensor" or mentions(body, param.name)
+            if param.kind != "tensor" or param.name in names
         ]
         return (*self._maps(), *used)
 
