@@ -162,6 +162,7 @@ def _target(
         shuffle_as={"float16": "float", "bfloat16": "float"},
         static_shared=64 * _KB,
         max_shared=shared,
+        lone_types=frozenset({"bool"}),  # a vector of them is one of bits
         async_copy=(),
         matrix=matrix,
         atomics=integer_atomics() | {("add", t): ("atomicAdd", "") for t in ("float32", "float64")},

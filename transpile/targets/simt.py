@@ -74,6 +74,7 @@ class SimtTarget(Target):
     registers: int = 255  # of 4 bytes, that one thread can have
     banks: int = 32
     vector_bytes: int = 16  # widest access of one thread
+    lone_types: frozenset[str] = frozenset()  # elements that never move several at once
     atomics: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     # (operation, element type) -> C function and the type it takes, where that is another
     swap: str = "atomicCAS({word}, {seen}, {next})"  # C of compare-and-swap; gives what was there

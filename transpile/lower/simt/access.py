@@ -80,7 +80,7 @@ def vector_width(
         and neighbours(index, var)
         and buffer.dtype.bits >= 8
     ]
-    if not memory:
+    if not memory or any(buffer.dtype.name in ctx.target.lone_types for buffer, _ in memory):
         return 1
     width = ctx.target.vector_bytes // max(buffer.dtype.bytes for buffer, _ in memory)
     while width > 1 and (
