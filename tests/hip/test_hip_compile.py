@@ -83,7 +83,7 @@ def test_the_command_of_the_header(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_on_rdna(tmp_path: Path, name: str, arch: str) -> None:
-    """256 registers a lane, of which C takes 128: gemm spills two or three, gemm_bias_relu's epilogue more."""
+    """256 registers a lane, 128 of them for C: gemm spills two, gemm_bias_relu's epilogue a few more."""
     text = assembly(text_of(SAMPLES / f"{name}.py", tmp_path, arch), arch)
     if name != "gemm_bias_relu":
         nothing_spilled(text, allowed=16)
