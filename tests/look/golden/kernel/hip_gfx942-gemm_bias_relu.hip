@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm_bias_relu.hip -o gemm_bias_relu.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 90edb1ef58fb  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 3495e0922e1c  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
@@ -27,11 +27,9 @@ static __device__ int A_col(int row, int col) { return (col / 8 ^ row / 2 % 4) *
 // within groups of 8, so that lanes that write neighbours meet different groups of banks.
 static __device__ int B_col(int col) { return col ^ col / 8 % 8; }
 
-// `n` neighbours that move in one access.
+// `n` neighbours that move in one access: a vector, which the compiler keeps in registers.
 template <typename T, int n>
-struct alignas(n * sizeof(T)) Pack {
-    T at[n];
-};
+using Pack = T __attribute__((ext_vector_type(n)));
 
 // Writes n neighbours in one access.
 template <typename T, int n>
