@@ -86,7 +86,30 @@ def main(A: T.Tensor((32,), "int32"), O: T.Tensor((32,), "int32")):
             val = 9
         O[tx] = val
 """
-    assert "T2C239" in refusal(tmp_path, text)
+    said = refusal(tmp_path, text)
+    assert "T2C239" in said
+    assert "note: it is bound here: program.py:10" in said
+
+
+@pytest.mark.parametrize("first", ["3", "A[tx]", "(3, 4)"])
+@pytest.mark.parametrize("head", ["if A[tx] > 9:", "while v < 1:", "for k in T.serial(2):"])
+def test_h72_a_number_of_a_run_time_region(tmp_path: Path, first: str, head: str) -> None:
+    """What only a region binds ends with it; a number changed under a condition does too."""
+    before = f"        val = {first}\n" if head.startswith("if") else ""
+    text = f"""
+@T.prim_func
+def main(A: T.Tensor((32,), "int32"), O: T.Tensor((32,), "int32")):
+    with T.Kernel(1, threads=32) as bx:
+        tx = T.get_thread_binding()
+        v = T.alloc_var(T.int32, 0)
+{before}        {head}
+            v = 1
+            val = 9
+        O[tx] = val
+"""
+    said = refusal(tmp_path, text)
+    assert "T2C239" in said
+    assert "cannot be used after it" in said
 
 
 def test_h73_the_else_of_a_loop(tmp_path: Path) -> None:

@@ -62,8 +62,7 @@ def parse(text: str, name: str, diagnostics: Diagnostics) -> ast.Module | None:
         if "too many nested" in (error.msg or ""):
             _too_deep(name, line, diagnostics)
         else:
-            span = Span(name, line, col, end_line, end_col)
-            diagnostics.error("T2C101", f"this is not Python: {error.msg}", span)
+            _not_python(error.msg or "", Span(name, line, col, end_line, end_col), diagnostics)
         return None
     except (RecursionError, MemoryError, ValueError):
         _too_deep(name, _longest_statement(text), diagnostics)
@@ -116,6 +115,19 @@ def _longest_statement(text: str) -> int:
     except (tokenize.TokenError, SyntaxError):
         return 1
     return abs(longest[1])
+
+
+def _not_python(message: str, span: Span, diagnostics: Diagnostics) -> None:
+    """Python's own message, but where it speaks of settings of the interpreter that reads."""
+    if message.startswith("Exceeds the limit"):
+        diagnostics.error(
+            "T2C101",
+            "this number has more digits than Python reads",
+            span,
+            help="no type of the language holds it: at most 20 digits fit an integer",
+        )
+        return
+    diagnostics.error("T2C101", f"this is not Python: {message}", span)
 
 
 def _too_deep(name: str, line: int, diagnostics: Diagnostics) -> None:

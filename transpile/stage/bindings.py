@@ -13,11 +13,12 @@ from tile2c.transpile.stage.host import Host
 from tile2c.transpile.stage.inlining import Inliner
 from tile2c.transpile.stage.spelling import RESERVED
 from tile2c.transpile.stage.state import is_variable
-from tile2c.transpile.stage.trace_values import Reference
+from tile2c.transpile.stage.trace_values import Reference, RuntimeRegion
 from tile2c.transpile.stage.values import (
     Cell,
     Poison,
     Scope,
+    Unknown,
     Value,
 )
 
@@ -77,6 +78,7 @@ class Bindings(Inliner):
                 self._bind_temporary(target, value)
             return
         computed = cell is not None and isinstance(cell.value, Expr) and cell.value.device
+        before = cell if cell is not None and scope.cells.get(target.id) is cell else None
         self._warn_of_rebinding(target, cell, value)
         self._mark_escaped(value)
         spelling = None
@@ -90,8 +92,26 @@ class Bindings(Inliner):
             spelling=spelling,
         )
         hides = isinstance(value, int | float) and computed  # what the kernel computed
+        region = self._ends_with(before, value)
         if (isinstance(value, Buffer) or hides) and self.regions:
-            self.regions[-1].bound.append((scope, cell))
+            region = self.regions[-1]
+        if region is not None:
+            region.bound.append((scope, cell, self.span(target)))
+
+    def _ends_with(self, before: Cell | None, value: Value) -> RuntimeRegion | None:
+        """The run-time region after which a name that was bound to `value` means nothing.
+
+        A condition decides whether it has the new value or that of `before`, and the host cannot;
+        a loop runs often, but what it binds at build time is bound once.
+        """
+        if isinstance(value, Poison | Unknown):
+            return None
+        if before is not None and type(before.value) is type(value) and before.value == value:
+            return None
+        for region in reversed(self.regions[self.region_floor :]):
+            if region.kind == "if" or (before is None and region.kind in ("for", "while")):
+                return region
+        return None
 
     def _bind_temporary(self, target: ast.Name, value: Expr) -> None:
         """A `const` of the kernel: its value now, whatever is stored later."""
@@ -104,7 +124,7 @@ class Bindings(Inliner):
         """Binds a name to what the kernel computed; it ends with the region around."""
         cell = self.define(self.frame.scope, name, value)
         if self.regions:
-            self.regions[-1].bound.append((self.frame.scope, cell))
+            self.regions[-1].bound.append((self.frame.scope, cell, value.span))
 
     def claim(self, name: str, kind: str) -> str:
         """A name in the residual program for `name` of the present scope."""

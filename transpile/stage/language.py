@@ -20,6 +20,7 @@ from tile2c.transpile.stage.calls import Call
 from tile2c.transpile.stage.defines import Defines, Dynamic
 from tile2c.transpile.stage.definitions import Flow
 from tile2c.transpile.stage.invoke import Argument
+from tile2c.transpile.stage.program import is_eager
 from tile2c.transpile.stage.spelling import RESERVED
 from tile2c.transpile.stage.trace import Tracer
 from tile2c.transpile.stage.trace_values import Context, Loop, Reference
@@ -135,6 +136,8 @@ class Language(Tracer):
         self, function: JitFunction, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
         if isinstance(function.inner, Closure):
+            if not self.tracing and is_eager(self, function.inner):
+                return Unknown("a kernel's result", self.span(node))
             return self.call_closure(function.inner, args, kwargs, node)
         return function.inner
 

@@ -113,6 +113,11 @@ def launches(ev: Evaluator, closure: Closure) -> bool:
     )
 
 
+def is_eager(ev: Evaluator, closure: Closure) -> bool:
+    """Whether a function under `jit` is a kernel itself, not a factory of kernels."""
+    return launches(ev, closure) and not makes_kernels(ev, closure)
+
+
 def makes_kernels(ev: Evaluator, closure: Closure) -> bool:
     """Whether a function holds a prim_func, or a function under `jit`, at any depth."""
     return any(

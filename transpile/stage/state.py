@@ -66,8 +66,10 @@ class State:
         self, code: str, message: str, node: ast.AST | None, help: str | None = None
     ) -> InputError:
         """The error to raise, with the inlined calls that led to it as notes."""
-        notes = tuple(Note("inlined from here", span) for span in self.frame.calls[:3])
-        return failure(code, message, self.span(node), notes=notes, help=help)
+        return failure(code, message, self.span(node), notes=self._inlined(), help=help)
+
+    def _inlined(self) -> tuple[Note, ...]:
+        return tuple(Note("inlined from here", span) for span in self.frame.calls[:3])
 
     def burn(self, node: ast.AST, amount: int = 1) -> None:
         self.fuel -= amount
@@ -95,11 +97,13 @@ class State:
                 help="pass the value as a parameter of the factory and fix it with -D NAME=VALUE",
             )
         if isinstance(value, Expired):
-            raise self.fail(
+            bound = (Note("it is bound here", value.place),) if value.place is not None else ()
+            raise failure(
                 "T2C239",
                 f"{value.name} is bound inside the `{value.region}` at line {value.bound.line} and "
                 "cannot be used after it",
-                node,
+                self.span(node),
+                notes=(*bound, *self._inlined()),
                 help=f"declare it before: {value.name} = T.alloc_var(T.{value.dtype or 'float32'})",
             )
         return value

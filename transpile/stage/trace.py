@@ -224,10 +224,9 @@ class Tracer(AuthorComments):
             yield region
         finally:
             self.regions.pop()
-            for scope, cell in region.bound:
+            for scope, cell, place in region.bound:
                 if scope.cells.get(cell.name) is cell:
-                    dtype = getattr(cell.value, "dtype", None)
-                    expired = Expired(cell.name, span, kind, dtype)
+                    expired = Expired(cell.name, span, kind, _dtype_of(cell.value), place)
                     scope.cells[cell.name] = replace(cell, value=expired)
 
     def _trace_If(self, node: ast.If) -> Flow:
@@ -340,7 +339,7 @@ class Tracer(AuthorComments):
         raise NotImplementedError
 
     def _loop_body(self, node: ast.While, origin: Origin, end: ast.expr) -> cst.IndentedBlock:
-        with self.residual.block() as block:
+        with self.region("while", origin.span), self.residual.block() as block:
             self.trace_block(node.body, self.head_end(node, end, node.body))
             footer = self.residual.footers[-1]
         return self.residual.suite(block, self.header_comment(node, node.body), origin, footer)
@@ -357,3 +356,16 @@ class Tracer(AuthorComments):
 
     def trace_context(self, node: ast.With, context: Context) -> Flow:
         raise NotImplementedError
+
+
+def _dtype_of(value: Value) -> str | None:
+    """The element type of a variable that could hold `value`; None where that is not known."""
+    match value:
+        case bool():
+            return "bool"
+        case int():
+            return "int32"
+        case float():
+            return "float32"
+        case _:
+            return getattr(value, "dtype", None)

@@ -17,7 +17,7 @@ class RuntimeRegion:
 
     kind: str  # "if", "for", "while", "with"
     span: Span
-    bound: list[tuple[Scope, Cell]] = field(default_factory=list)
+    bound: list[tuple[Scope, Cell, Span | None]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

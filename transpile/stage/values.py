@@ -50,6 +50,7 @@ class Expired:
     bound: Span
     region: str  # "if", "for", "while"
     dtype: str | None = None
+    place: Span | None = None  # of the name where it was bound
 
 
 @dataclass(frozen=True, slots=True)
