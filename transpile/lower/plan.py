@@ -107,6 +107,7 @@ class Loop(CStmt):
     step: Expr
     body: tuple[CStmt, ...]
     unroll: bool = False
+    rolled: bool = False  # its code stands once: the compiler must not unroll it
     dtype: DType
 
 

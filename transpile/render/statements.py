@@ -150,6 +150,7 @@ class StatementPrinter:
             step=step,
             body=body,
             unroll=loop.unroll,
+            rolled=loop.rolled,
             inline=single and short and fits,
             braces=not (single and _needs_no_braces(loop.body[0])),
         )
@@ -183,5 +184,5 @@ class StatementPrinter:
 def _needs_no_braces(statement: CStmt) -> bool:
     """One statement of one line, or a loop without anything in front of it."""
     return isinstance(statement, Assign | Do) or (
-        isinstance(statement, Loop) and not statement.unroll
+        isinstance(statement, Loop) and not (statement.unroll or statement.rolled)
     )

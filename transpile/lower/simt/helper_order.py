@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _ORDER = (
     "unroll",
+    "rolled",
     "infinity",
     "not_a_number",
     "vector_type",

@@ -42,6 +42,7 @@ from tile2c.transpile.lower.simt.fit_reductions import fit_reductions
 from tile2c.transpile.lower.simt.frames import Apart, Frames, walk
 from tile2c.transpile.lower.simt.hand_over import hand_over
 from tile2c.transpile.lower.simt.helper_order import ordered
+from tile2c.transpile.lower.simt.late_reductions import meet_after_loops
 from tile2c.transpile.lower.simt.launches import lower_launches
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
@@ -58,6 +59,7 @@ from tile2c.transpile.lower.simt.uses import (
     functions_in,
     global_uses,
     has_number,
+    has_rolled,
     has_unrolled,
     names_in,
     with_hidden,
@@ -250,7 +252,7 @@ class LoweredLaunch:
         """Gemms planned, and every fragment held by the threads that use its elements."""
         ctx = self.ctx
         body = scans_on_shared(ctx, sum_over_iterations(ctx, tuple(self.body)))
-        body = fit_reductions(ctx, body)
+        body = meet_after_loops(ctx, fit_reductions(ctx, body))
         for _ in range(_MOST_HANDOVERS):
             launch, taken = ctx.launch, ctx.namer.state()
             try:
@@ -433,6 +435,8 @@ class LoweredLaunch:
             ctx.need("not_a_number")
         if has_unrolled(body):
             ctx.need("unroll")
+        if has_rolled(body):
+            ctx.need("rolled")
         helpers = ordered(list(ctx.helpers.values()))
         params = self._params(body)
         bodies, entries, launches = self._entries(body, params)

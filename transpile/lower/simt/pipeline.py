@@ -212,6 +212,7 @@ class _Pipeline:
             stop=b.add(start, ahead) if not b.literal(start, 0) else ahead,
             step=const(1),
             body=(call, *self._commit()),
+            rolled=b.known(ahead) != 1,
             dtype=INT32,
         )
         section = Section(body=(declared, loop) if declared else (loop,))

@@ -48,6 +48,11 @@ def has_unrolled(value: object) -> bool:
     return any(isinstance(part, Loop) and part.unroll for part in parts(value))
 
 
+def has_rolled(value: object) -> bool:
+    """Whether a loop asks not to be unrolled."""
+    return any(isinstance(part, Loop) and part.rolled for part in parts(value))
+
+
 def has_number(value: object, kind: Callable[[float], bool]) -> bool:
     """Whether a floating constant of this kind occurs."""
     return any(

@@ -10,7 +10,7 @@
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   text     sha256 c38216ae5dd1  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 90bc96c9e2e5  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -21,6 +21,9 @@ constexpr int ring_stages = 6;
 
 // Registers have no address: a loop that counts through them is unrolled.
 #define UNROLL _Pragma("unroll")
+
+// The body is long and runs a few times: unrolled, it would only be more code to fetch.
+#define ROLLED _Pragma("unroll 1")
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
@@ -431,6 +434,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
     };
 
     const int ko_end = (K + block_K - 1) / block_K;
+    ROLLED
     for (int ko = 0; ko < num_stages - 1; ++ko) {
         if (ko < ko_end) load_tiles(ko);
     }
