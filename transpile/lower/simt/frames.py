@@ -270,7 +270,7 @@ class _Distribution:
             return
         for dim in reversed(open_dims):
             dims = [self.digits.get(root, ()) for root in roots]
-            free = assemble(dims, shape, self.ctx.threads).replicas()
+            free = assemble(dims, shape, self.ctx.threads).free()
             self.digits[roots[dim]] = spread(
                 shape[dim], width if dim == len(shape) - 1 else 1, free
             )

@@ -217,7 +217,8 @@ def _fixed_chunks(
     if chunks % ctx.threads:
         masks.append(b.less(chunk, const(chunks)))
     column = chunk if chunks == row else b.mod(chunk, const(row))
-    lead = _decode(b.div(chunk, const(row)), sizes[:last], names[:last]) if chunks > row else []
+    rows = b.div(chunk, const(row)) if chunks > row else const(0)
+    lead = _decode(rows, sizes[:last], names[:last])
     coordinates += [*lead, (names[last], b.mul(column, const(width)))]
     return frames, coordinates, masks
 

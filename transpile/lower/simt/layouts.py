@@ -97,6 +97,15 @@ class Layout:
             gaps.append((at, -(-self.threads // at)))
         return tuple(gaps)
 
+    def free(self) -> tuple[tuple[int, int], ...]:
+        """(weight, extent) of the unused parts that every combination of the used ones has."""
+        found = self.replicas()
+        if not found or found[-1][0] * found[-1][1] <= self.threads:
+            return found
+        weight, _ = found[-1]
+        whole = self.threads // weight
+        return (*found[:-1], (weight, whole)) if whole > 1 else found[:-1]
+
     def place(self, dim: int, digit: Digit) -> int:
         """The elements of `dim` that one step of `digit` moves."""
         digits = self.dims[dim]

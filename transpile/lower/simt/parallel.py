@@ -114,7 +114,7 @@ class _Body:
         guarded = tuple(rows)
         place = self.it.place
         place.guarded = guarded
-        if not self._only_memory():
+        if not _only_memory(self.loop):
             place.once = tuple(self.it.once)
         named = self._name_parts()
         if self.it.width > 1 and all(isinstance(stmt, Store | Let) for stmt in self.loop.body):
@@ -168,12 +168,12 @@ class _Body:
     def _conditions(self, rows: Sequence[Expr]) -> list[Expr]:
         """C conditions for the whole iteration: padding, replicas, rows outside the tensors."""
         found = list(self.it.masks)
-        if self.it.once and self._only_memory():
+        if self.it.once and _only_memory(self.loop):
             found += self.it.once
         return [*found, *(convert(self.ctx, row, self.it.place) for row in rows)]
 
     def _reason(self, rows: Sequence[Expr]) -> str:
-        if rows and self.it.once and self._only_memory():
+        if rows and self.it.once and _only_memory(self.loop):
             return (
                 "all of the group hold the same: one writes; the last tile may reach past the edge"
             )
@@ -182,14 +182,6 @@ class _Body:
         if self.it.masks:
             return "the rest of the threads have nothing here"
         return "every thread of the group holds the same: one writes"
-
-    def _only_memory(self) -> bool:
-        """Whether the body does nothing but store to memory that threads share."""
-        return all(
-            isinstance(stmt, Let | If | For | Atomic)
-            or (isinstance(stmt, Store) and stmt.buffer.scope in ("global", "shared"))
-            for stmt in statements(tuple(self.loop.body))
-        )
 
     def _skip_condition(self) -> list[Expr]:
         """Guards (IR) that all effects share: without them nothing is left to do."""
@@ -614,6 +606,15 @@ def _wrap(iteration: Iteration, body: tuple[CStmt, ...]) -> tuple[CStmt, ...]:
     return body
 
 
+def _only_memory(loop: ParallelLoop) -> bool:
+    """Whether the body does nothing but store to memory that threads share."""
+    return all(
+        isinstance(stmt, Let | If | For | Atomic)
+        or (isinstance(stmt, Store) and stmt.buffer.scope in ("global", "shared"))
+        for stmt in statements(tuple(loop.body))
+    )
+
+
 def _accesses(ctx: Context, loop: ParallelLoop, iteration: Iteration) -> tuple[Access, ...]:
     """What the loop touches of memory that threads share."""
     found: list[Access] = []
@@ -623,15 +624,15 @@ def _accesses(ctx: Context, loop: ParallelLoop, iteration: Iteration) -> tuple[A
         for stmt in statements(tuple(loop.body))
         if isinstance(stmt, Atomic)
     }
+    alone = _only_memory(loop)  # then one of several replicas does the whole iteration
     for buffer, index in memory_accesses(loop):
         if buffer.scope not in ("shared", "global"):
             continue
         position = tuple(b.substitute(part, _canonical(loop)) for part in index)
-        owner = (
-            (iteration.owner, position)
-            if not iteration.once
-            else (*iteration.owner, "one", position)
-        )
+        owner: tuple[object, ...] = (iteration.owner, position)
+        if iteration.once:
+            writes = (id(buffer), index) in stores or (id(buffer), index) in atomics
+            owner = (*owner, "one" if alone or writes else "each")
         if ctx.team is not None:
             owner = (ctx.team, *owner)
         found.append(
