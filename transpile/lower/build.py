@@ -110,6 +110,13 @@ def mul(a: Expr, b: Expr) -> Expr:
     return a if literal(b, 1) else _binary("*", a, b)
 
 
+def times(a: Expr, product: Expr) -> Expr:
+    """a * product, factor by factor: if `a` is wide, so is every step."""
+    if isinstance(product, Binary) and product.op == "*":
+        return times(times(a, product.a), product.b)
+    return mul(a, product)
+
+
 def div(a: Expr, b: Expr) -> Expr:
     """a / b for a not negative; an exact factor of a product divides out."""
     if literal(b, 1):

@@ -10,11 +10,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Cast, Compare, Const, Expr, Logical, Unary, Var, const
 from tile2c.transpile.ir.forms import For, Pipelined
-from tile2c.transpile.lower.build import fold, walk
+from tile2c.transpile.lower.build import fold, known, substitute, walk
+
+_ARITHMETIC = (Binary, Cast, Const, Unary, Var)
 
 # Bound on isl's work for one question, in its own operations: bytes of output must not depend on time.
 _MAX_OPERATIONS = 20_000
@@ -59,6 +62,9 @@ def _collect(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
                 fixed = linear(one)
                 if not fixed.terms:
                     return _collect(other, factor * fixed.constant, terms)
+        value = known(expr)
+        if value is not None:
+            return factor * value
     terms[expr] = terms.get(expr, 0) + factor
     return 0
 
@@ -70,11 +76,23 @@ class Facts:
     ranges: Mapping[str, tuple[Expr, Expr]] = field(default_factory=dict)  # low <= var <= high
     divisors: Mapping[str, int] = field(default_factory=dict)
     conditions: tuple[Expr, ...] = ()
+    meanings: Mapping[str, Expr] = field(default_factory=dict)  # names of arithmetic: what it is
 
     def with_range(self, var: Var, low: Expr, stop: Expr) -> Facts:
         """Also low <= var < stop."""
-        high = Binary(dtype=INT32, op="-", a=stop, b=const(1))
+        low, high = self.spelled(low), Binary(dtype=INT32, op="-", a=self.spelled(stop), b=const(1))
         return replace(self, ranges={**self.ranges, var.name: (low, high)})
+
+    def with_meaning(self, var: Var, value: Expr) -> Facts:
+        """Also var == value, for arithmetic on integers; other values say nothing."""
+        plain = var.dtype.is_integer and var.dtype.bits >= 32  # narrow ones wrap
+        if not plain or not all(isinstance(x, _ARITHMETIC) for x in walk(value)):
+            return self
+        return replace(self, meanings={**self.meanings, var.name: self.spelled(value)})
+
+    def spelled(self, expr: Expr) -> Expr:
+        """The expression with what is known by name spelled out."""
+        return substitute(expr, dict(self.meanings)) if self.meanings else expr
 
     def with_loop(self, loop: For | Pipelined) -> Facts:
         """Also the range of a serial loop's variable, whichever way it counts."""
@@ -86,12 +104,11 @@ class Facts:
 
     def with_at_least(self, var: Var, low: int) -> Facts:
         """Also var >= low."""
-        condition = Compare(dtype=BOOL, op=">=", a=var, b=const(low))
-        return replace(self, conditions=(*self.conditions, condition))
+        return self.with_condition(Compare(dtype=BOOL, op=">=", a=var, b=const(low)))
 
     def with_condition(self, condition: Expr) -> Facts:
         """Also `condition`."""
-        return replace(self, conditions=(*self.conditions, condition))
+        return replace(self, conditions=(*self.conditions, self.spelled(condition)))
 
     def with_divisor(self, var: Var, divisor: int) -> Facts:
         """Also: var is a multiple of `divisor`."""
@@ -99,7 +116,7 @@ class Facts:
 
     def divisible(self, expr: Expr, by: int) -> bool:
         """Whether `expr` is always a multiple of `by`."""
-        return by == 1 or linear(expr).divisible(by, self.divisors)
+        return by == 1 or linear(self.spelled(expr)).divisible(by, self.divisors)
 
     def less(self, a: Expr, b: Expr) -> bool:
         """Whether a < b always."""
@@ -107,6 +124,7 @@ class Facts:
 
     def at_least(self, expr: Expr, low: int) -> bool:
         """Whether expr >= low always."""
+        expr = self.spelled(expr)
         bound = self._lowest(linear(expr))
         if bound is not None and bound >= low:
             return True
@@ -119,7 +137,7 @@ class Facts:
 
     def equal(self, a: Expr, b: Expr) -> bool:
         """Whether a and b are the same linear form."""
-        difference = linear(Binary(dtype=INT32, op="-", a=a, b=b))
+        difference = linear(self.spelled(Binary(dtype=INT32, op="-", a=a, b=b)))
         return not difference.terms and difference.constant == 0
 
     # ---- intervals
@@ -155,12 +173,19 @@ class Facts:
             return -(-inner // by.constant) if atom.op == "ceildiv" else inner // by.constant
         if isinstance(atom, Binary) and atom.op in ("min", "max"):
             sides = [self._numeric(side, lowest) for side in (atom.a, atom.b)]
-            known = [side for side in sides if side is not None]
+            found = [side for side in sides if side is not None]
             pick = min if atom.op == "min" else max
-            if len(known) == 2:
-                return pick(known)
-            if len(known) == 1 and lowest == (atom.op == "max"):
-                return known[0]
+            if len(found) == 2:
+                return pick(found)
+            if len(found) == 1 and lowest == (atom.op == "max"):
+                return found[0]
+        if isinstance(atom, Binary) and atom.op == "*":
+            factors = [self._numeric(side, True) for side in (atom.a, atom.b)]
+            if not lowest:  # both are at least 0, so the largest factors make the largest product
+                highest = [self._numeric(side, False) for side in (atom.a, atom.b)]
+                factors = highest if all(low is not None and low >= 0 for low in factors) else []
+            if len(factors) == 2 and all(x is not None and x >= 0 for x in factors):
+                return prod(x for x in factors if x is not None)
         return None
 
     def _numeric(self, expr: Expr, lowest: bool) -> int | None:

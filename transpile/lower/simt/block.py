@@ -36,13 +36,14 @@ from tile2c.transpile.lower.simt.gemm import lower_gemm, operand_registers
 from tile2c.transpile.lower.simt.matrix import GemmPlan
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
 from tile2c.transpile.lower.simt.per_thread import Cells, PerThread
-from tile2c.transpile.lower.simt.pipeline import lower_pipeline, movable_loads, plan_staging
+from tile2c.transpile.lower.simt.pipeline import lower_pipeline, plan_staging
 from tile2c.transpile.lower.simt.prefetch import lower_prefetch, prefetch_depth
 from tile2c.transpile.lower.simt.reduce import lower_reduce
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.scan import lower_scan
 from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step, Team
 from tile2c.transpile.lower.simt.teams import TILE_STATEMENTS, team_of, team_range
+from tile2c.transpile.lower.simt.tile_loads import movable_loads
 from tile2c.transpile.lower.simt.values import Place, convert
 
 

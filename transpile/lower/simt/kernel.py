@@ -14,9 +14,11 @@ from tile2c.transpile.ir.forms import (
     For,
     Function,
     Launch,
+    Let,
     Pipelined,
     Stmt,
 )
+from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copies_as_loops
 from tile2c.transpile.lower.facts import Facts
@@ -154,6 +156,9 @@ def starting_facts(function: Function, launch: Launch) -> Facts:
         facts = facts.with_range(var, const(0), extent)
     for var, count in zip(launch.thread_vars, launch.threads, strict=False):
         facts = facts.with_range(var, const(0), const(count))
+    for stmt in statements(launch.body):
+        if isinstance(stmt, Let):
+            facts = facts.with_meaning(stmt.var, stmt.value)
     return facts
 
 
@@ -329,7 +334,8 @@ class LoweredLaunch:
             quote = self.zeroed.get(buffer.name)
             from tile2c.transpile.render.expressions import CPrinter
 
-            shape = ", ".join(CPrinter(ctx.target.dialect)(extent) for extent in buffer.shape)
+            printer = CPrinter(ctx.target.dialect)
+            shape = ", ".join(printer(b.in_words(extent)) for extent in buffer.shape)
             remark = f"[{shape}] over the block" + (f"; {quote}" if quote else "")
             dims = tuple(const(extent) for extent in extents)
             name = Declarator(name=buffer.name, dims=dims, zero=quote is not None)
@@ -348,7 +354,11 @@ class LoweredLaunch:
     def _locals(self) -> list[CStmt]:
         names = names_in(self.nodes)
         return [
-            Local(dtype=x.dtype, names=(Declarator(name=x.name, dims=x.shape),), const=False)
+            Local(
+                dtype=x.dtype,
+                names=(Declarator(name=x.name, dims=tuple(map(b.in_words, x.shape))),),
+                const=False,
+            )
             for x in self.ctx.launch.buffers
             if x.scope == "local" and x.name in names
         ]
@@ -595,7 +605,7 @@ def drop_leading_fills(
 ) -> tuple[dict[str, str], tuple[Stmt, ...]]:
     """Zero fills of whole fragments before anything touches them become initialisers: name -> quote."""
     from tile2c.transpile.ir.forms import Parallel, Store
-    from tile2c.transpile.lower.simt.pipeline import touched
+    from tile2c.transpile.lower.simt.tile_loads import touched
 
     zeroed: dict[str, str] = {}
     seen: set[str] = set()

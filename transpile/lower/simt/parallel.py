@@ -428,7 +428,7 @@ class _Body:
         steps: Expr = b.mul(turn, const(rows))
         if self.ctx.wide(source.buffer):
             steps = Wide(dtype=INT32, a=steps)
-        return b.add(b.local(name), b.mul(steps, stride))
+        return b.add(b.local(name), b.times(steps, stride))
 
     def _rows_apart(self, source: Load) -> tuple[Expr, int, Expr, Expr] | None:
         """The turn, rows a turn, their pitch and the first address, where turns take whole rows."""
@@ -454,7 +454,7 @@ class _Body:
         where = offset(self.ctx, source.buffer, source.index, place)
         element = Element(dtype=source.dtype, array=source.buffer.name, subscripts=(where,))
         first = Address(dtype=source.dtype, element=element)
-        return turn, rows, self.ctx.pitch(source.buffer)[dims[0]], first
+        return turn, rows, b.in_words(self.ctx.pitch(source.buffer)[dims[0]]), first
 
     def _all_or_nothing(self, buffer: Buffer) -> bool:
         """Whether a vector of the last dimension cannot straddle its end: the extent is a multiple."""

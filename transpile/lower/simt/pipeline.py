@@ -11,16 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Const, Expr, Load, Var, const
-from tile2c.transpile.ir.forms import (
-    Copy,
-    Parallel,
-    Pipelined,
-    Stmt,
-)
-from tile2c.transpile.ir.walk import reads, statements, writes
+from tile2c.transpile.ir.expr import Const, Expr, Var, const
+from tile2c.transpile.ir.forms import Let, Pipelined, Stmt
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.desugar import copy_loop, stages
 from tile2c.transpile.lower.plan import (
     Branch,
     CCall,
@@ -34,9 +27,18 @@ from tile2c.transpile.lower.plan import (
     Section,
 )
 from tile2c.transpile.lower.simt.context import Context, Ring
-from tile2c.transpile.lower.simt.frames import walk
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
+from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
+from tile2c.transpile.lower.simt.tile_loads import (
+    TileLoad,
+    bound_for,
+    loop_of,
+    movable_loads,
+    tile_of,
+)
+from tile2c.transpile.lower.simt.uses import names_in
+from tile2c.transpile.lower.simt.values import Place
 
 LowerBody = Callable[[Sequence[Stmt]], list[Node]]
 
@@ -45,15 +47,15 @@ LowerBody = Callable[[Sequence[Stmt]], list[Node]]
 class Staging:
     """What a pipelined loop loads ahead, and how far."""
 
-    loads: tuple[Copy, ...]
+    loads: tuple[TileLoad, ...]
     depth: int  # copies of each tile
     ahead: int  # rounds that loads run ahead
 
 
 def plan_staging(ctx: Context, stmt: Pipelined, body: Sequence[Stmt]) -> Staging | None:
-    """The copies that may run ahead, or None when there are none or the chip copies synchronously.
+    """The loads that may run ahead, or None when there are none or the chip copies synchronously.
 
-    A copy may if it fills a whole shared tile that only this loop reads, from a tensor the kernel does
+    A load may if it fills a whole shared tile that only this loop reads, from a tensor the kernel does
     not write, at a place known from loop variables.
     """
     if not ctx.target.async_copy or int(stmt.num_stages.value) < 1:
@@ -73,54 +75,6 @@ def plan_staging(ctx: Context, stmt: Pipelined, body: Sequence[Stmt]) -> Staging
     return Staging(loads=loads, depth=depth, ahead=depth - 1)
 
 
-def movable_loads(ctx: Context, stmt: Pipelined) -> tuple[Copy, ...]:
-    """The copies of the loop that may run ahead of their round."""
-    stored = written(*ctx.launch.body)
-    return tuple(
-        copy
-        for copy in stmt.body
-        if isinstance(copy, Copy) and stages(copy) and movable(ctx, stmt, copy, stored)
-    )
-
-
-def movable(ctx: Context, stmt: Pipelined, copy: Copy, stored: set[str]) -> bool:
-    """Whether the copy may run ahead of the loop; `stored` are the names of what the kernel writes."""
-    tile = copy.dst.buffer
-    whole = all(
-        b.literal(part.start, 0) and b.known(part.extent) == b.known(extent)
-        for part, extent in zip(copy.dst.ranges, tile.shape, strict=True)
-    )
-    if not whole or copy.src.buffer.name in stored:
-        return False
-    if any(isinstance(part, Load) for start in copy.src.starts for part in b.walk(start)):
-        return False
-    others = [x for x in walk(stmt.body) if x is not copy and tile.name in touches(x)]
-    outside = sum(1 for x in walk(ctx.launch.body) if tile.name in touches(x)) - len(others) - 1
-    first_use = next(
-        (k for k, x in enumerate(stmt.body) if x is not copy and tile.name in touched(x)), None
-    )
-    own = next(k for k, x in enumerate(stmt.body) if x is copy)
-    if outside or first_use is None or first_use < own:
-        return False
-    return not any(tile.name in written(x) for x in others)
-
-
-def touched(*body: Stmt) -> set[str]:
-    """Names of the buffers that statements read or write, nested ones too."""
-    return set().union(*(touches(stmt) for stmt in walk(body)))
-
-
-def touches(stmt: Stmt) -> set[str]:
-    """Names of the buffers that a statement reads or writes; of loops and branches, only their own."""
-    inside = statements((stmt,)) if isinstance(stmt, Parallel) else (stmt,)
-    return {x.name for part in inside for x in (*reads(part), *writes(part))}
-
-
-def written(*body: Stmt) -> set[str]:
-    """Names of the buffers that statements write, nested ones too."""
-    return {buffer.name for stmt in statements(body) for buffer in writes(stmt)}
-
-
 def lower_pipeline(
     ctx: Context, stmt: Pipelined, staging: Staging, lower_body: LowerBody
 ) -> list[Node]:
@@ -138,7 +92,8 @@ class _Pipeline:
         if self.var != stmt.var.name:
             ctx.values[stmt.var.name] = self.round
         self.depth = self._depth_expr()
-        self.tiles = [copy.dst.buffer.name for copy in staging.loads]
+        self.tiles = [tile_of(load).name for load in staging.loads]
+        self.bound = bound_for(stmt, staging.loads) or ()
         self.loads = f"loads of {' and '.join(self.tiles)}"  # names them in `--emit plan`
 
     def _depth_expr(self) -> Const:
@@ -148,10 +103,8 @@ class _Pipeline:
     def nodes(self) -> list[Node]:
         ctx, staging = self.ctx, self.staging
         slot = ctx.namer.ours("stage", "slot") if staging.depth > 1 else ""
-        for copy in staging.loads:
-            ctx.ring[copy.dst.buffer.name] = Ring(
-                staging.depth, self.depth, b.local(slot), self.var
-            )
+        for name in self.tiles:
+            ctx.ring[name] = Ring(staging.depth, self.depth, b.local(slot), self.var)
         facts = ctx.facts
         ctx.facts = facts.with_range(self.stmt.var, self.stmt.start, self.stmt.stop)
         load = ctx.namer.ours("load_tiles", f"load_{'_'.join(self.tiles)}")
@@ -173,8 +126,9 @@ class _Pipeline:
         body: list[CStmt] = []
         if slot:
             body.append(self._slot(slot, self.round))
-        for copy in self.staging.loads:
-            step = lower_parallel(self.ctx, staged_copy(self.ctx, copy))
+        body += lower_scalars(self.ctx, self.bound, Place(values={}))
+        for load in self.staging.loads:
+            step = lower_parallel(self.ctx, staged_load(self.ctx, load))
             for stmt in step.body:
                 assert isinstance(stmt, Section)
                 body.append(replace(stmt, blank=False))
@@ -252,8 +206,7 @@ class _Pipeline:
         issue = self._issue(load, stop)
         wait = self._wait(ahead)
         body += [wait, issue] if ahead else [issue, wait]
-        loads = {id(copy) for copy in self.staging.loads}
-        body += self.lower_body([x for x in self.stmt.body if id(x) not in loads])
+        body += self.lower_body(rest_of(self.stmt, self.staging.loads, self.bound))
         frame = Loop(
             var=self.var,
             start=self._start(),
@@ -304,16 +257,25 @@ class _Pipeline:
         return Step(body=(guarded, *commit), accesses=self._writes(ahead), quote=self.loads)
 
 
-def staged_copy(ctx: Context, copy: Copy) -> ParallelLoop:
-    """The copy as a loop over chunks that starts asynchronous copies."""
-    taken = frozenset(x.name for x in ctx.launch.blocks) | frozenset(ctx.author_names)
-    loop = copy_loop(copy, taken)
+def rest_of(stmt: Pipelined, loads: Sequence[TileLoad], bound: Sequence[Let]) -> list[Stmt]:
+    """The round without its loads, and without names that only they need."""
+    moved = {id(load) for load in loads}
+    rest = [x for x in stmt.body if id(x) not in moved]
+    for let in reversed(bound):
+        if let.var.name not in names_in([x for x in rest if x is not let]):
+            rest = [x for x in rest if x is not let]
+    return rest
+
+
+def staged_load(ctx: Context, load: TileLoad) -> ParallelLoop:
+    """The load as a loop over chunks that starts asynchronous copies."""
+    loop = loop_of(ctx, load)
     return ParallelLoop(
         loop_vars=loop.loop_vars,
         extents=loop.extents,
         body=loop.body,
-        quote=copy.quote,
-        comments=copy.comments,
-        span=copy.span,
+        quote=load.quote,
+        comments=load.comments,
+        span=load.span,
         asynchronous=True,
     )

@@ -14,9 +14,8 @@ from math import prod
 
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var, const
-from tile2c.transpile.ir.forms import Copy, Parallel, Pipelined, Stmt, Store
+from tile2c.transpile.ir.forms import Parallel, Pipelined, Stmt, Store
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.desugar import copy_loop
 from tile2c.transpile.lower.plan import (
     Branch,
     CCall,
@@ -33,7 +32,10 @@ from tile2c.transpile.lower.simt.access import vector_width
 from tile2c.transpile.lower.simt.context import Context, Ring
 from tile2c.transpile.lower.simt.layouts import default_layout, grouped_layout
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
+from tile2c.transpile.lower.simt.pipeline import rest_of
+from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
+from tile2c.transpile.lower.simt.tile_loads import TileLoad, bound_for, loop_of, masked, tile_of
 from tile2c.transpile.lower.simt.values import Place, convert
 
 LowerBody = Callable[[Sequence[Stmt]], list[Node]]
@@ -50,12 +52,12 @@ class _Halves:
 _ADDRESSES = 40  # registers for indices and addresses, by a look at compiled kernels
 
 
-def prefetch_depth(ctx: Context, loads: Sequence[Copy], operands: int) -> int:
+def prefetch_depth(ctx: Context, loads: Sequence[TileLoad], operands: int) -> int:
     """Shared tiles of each load: two where they fit, else one; none where registers would spill.
 
     `operands`: registers that matrix operands take in the loop.
     """
-    tiles = {copy.dst.buffer.name: copy.dst.buffer for copy in loads}
+    tiles = {tile.name: tile for tile in map(tile_of, loads)}
     # Where a row may end inside a vector its elements come one by one: a register each.
     coming = sum(_elements(tile) for tile in tiles.values()) // ctx.threads
     held = sum(
@@ -88,7 +90,7 @@ def _bytes(buffer: Buffer) -> int:
 
 
 def lower_prefetch(
-    ctx: Context, stmt: Pipelined, loads: Sequence[Copy], depth: int, lower_body: LowerBody
+    ctx: Context, stmt: Pipelined, loads: Sequence[TileLoad], depth: int, lower_body: LowerBody
 ) -> list[Node]:
     """The loop with loads one round ahead; `depth` shared tiles of each load."""
     where = "into the other shared tile" if depth == 2 else "into the one shared tile that fits"
@@ -108,13 +110,14 @@ class _Prefetch:
         self,
         ctx: Context,
         stmt: Pipelined,
-        loads: Sequence[Copy],
+        loads: Sequence[TileLoad],
         depth: int,
         lower_body: LowerBody,
     ) -> None:
         self.ctx, self.stmt, self.loads, self.depth = ctx, stmt, loads, depth
         self.lower_body = lower_body
-        self.tiles = [copy.dst.buffer.name for copy in loads]
+        self.tiles = [tile_of(load).name for load in loads]
+        self.bound = bound_for(stmt, loads) or ()
 
     def nodes(self) -> list[Node]:
         ctx, stmt = self.ctx, self.stmt
@@ -126,13 +129,17 @@ class _Prefetch:
             ctx.ring[name] = Ring(self.depth, const(self.depth), b.local(self.slot), self.var)
         facts = ctx.facts
         ctx.facts = facts.with_loop(stmt)
-        halves = [self._halves(copy) for copy in self.loads]
+        halves = [self._halves(load) for load in self.loads]
         tiles = "_".join(self.tiles)
         self.load = ctx.namer.ours("load_tiles", f"load_{tiles}")
         self.store = ctx.namer.ours("store_tiles", f"store_{tiles}")
         slot = [self._slot()] if self.slot else []
         nodes: list[Node] = [
-            self._lambda(self.load, [], [half.fetch for half in halves]),
+            self._lambda(
+                self.load,
+                lower_scalars(ctx, self.bound, Place(values={})),
+                [half.fetch for half in halves],
+            ),
             self._lambda(self.store, slot, [half.put for half in halves]),
         ]
         self.stop, declared = self._stop()
@@ -145,37 +152,38 @@ class _Prefetch:
 
     # ---- the two halves of a copy
 
-    def _halves(self, copy: Copy) -> _Halves:
+    def _halves(self, load: TileLoad) -> _Halves:
         ctx = self.ctx
-        loop = copy_loop(copy, _taken(ctx))
+        loop = loop_of(ctx, load)
         (store,) = loop.body
         assert isinstance(store, Store)
-        registers = self._registers(copy, loop, store)
+        registers = self._registers(loop, store)
         at = tuple(loop.loop_vars)
         layout = ctx.layouts[registers.name]
         fetch = ParallelLoop(
             loop_vars=loop.loop_vars,
             extents=loop.extents,
             body=(replace(store, buffer=registers, index=at),),
-            quote=copy.quote,
-            comments=copy.comments,
+            quote=load.quote,
+            comments=load.comments,
             layout=layout,
         )
         held = Load(dtype=registers.dtype, buffer=registers, index=at)
         put = replace(fetch, body=(replace(store, value=held),), quote="", comments=())
         return _Halves(fetch=fetch, put=put)
 
-    def _registers(self, copy: Copy, loop: Parallel, store: Store) -> Buffer:
+    def _registers(self, loop: Parallel, store: Store) -> Buffer:
         """The fragment that holds a tile on its way, distributed for wide accesses of both sides."""
-        ctx, tile = self.ctx, copy.dst.buffer
+        ctx, tile = self.ctx, store.buffer
         base = tile.name.removesuffix("_shared").removesuffix("_smem").removesuffix("_s")
         name = ctx.namer.ours(f"{base}_next", f"{tile.name}_next")
         shape = tuple(b.known(extent) or 1 for extent in loop.extents)
         facts = ctx.facts
         for var, extent in zip(loop.loop_vars, loop.extents, strict=True):
             ctx.facts = ctx.facts.with_range(var, const(0), extent)
-        assert isinstance(store.value, Load)
-        accesses = [(store.value.buffer, store.value.index), (store.buffer, store.index)]
+        source = masked(store.value)
+        assert source is not None
+        accesses = [(source[1].buffer, source[1].index), (store.buffer, store.index)]
         width = vector_width(ctx, accesses, loop.loop_vars[-1].name, shape[-1])
         ctx.facts = facts
         registers = Buffer(name=name, scope="fragment", shape=loop.extents, dtype=tile.dtype)
@@ -247,8 +255,7 @@ class _Prefetch:
     def _loop(self) -> LoopStep:
         stmt = self.stmt
         ahead = Step(body=(self._next_load(),), quote=stmt.quote)
-        moved = {id(copy) for copy in self.loads}
-        work = self.lower_body([x for x in stmt.body if id(x) not in moved])
+        work = self.lower_body(rest_of(stmt, self.loads, self.bound))
         body: list[Node] = []
         if self.depth > 1:
             later = self._call(self.store, b.add(self.round, const(1)))
@@ -274,7 +281,3 @@ class _Prefetch:
         )
         whole = Section(body=(frame,))
         return LoopStep(frame=whole, body=tuple(body), runs=self._runs(), name=self.var)
-
-
-def _taken(ctx: Context) -> frozenset[str]:
-    return frozenset(x.name for x in ctx.launch.blocks) | frozenset(ctx.author_names)

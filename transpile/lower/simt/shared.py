@@ -185,7 +185,7 @@ def declare(ctx: Context, used: list[Buffer]) -> tuple[list[CStmt], list[Placed]
     placed: list[Placed] = []
     lines: list[tuple[str, Local, int]] = []
     for buffer in used:
-        dims: list[Expr] = list(buffer.shape)
+        dims: list[Expr] = [b.in_words(extent) for extent in buffer.shape]
         versions = 1
         ring = ctx.ring.get(buffer.name)
         if ring is not None and ring.depth > 1:

@@ -159,17 +159,24 @@ def guards(ctx: Context, buffer: Buffer, index: tuple[Expr, ...], place: Place) 
 
 def offset(ctx: Context, buffer: Buffer, index: tuple[Expr, ...], place: Place) -> Expr:
     """The element's offset from the tensor's start, in elements; 64 bits where it may need them."""
-    total: Expr | None = None
-    wide = ctx.wide(buffer)
     parts = [convert(ctx, part, place) for part in index]
+    wide = ctx.wide(buffer)
+    if buffer.strides is None:  # row after row: (i * columns + j) * depth + k
+        total: Expr = const(0)
+        for position, (part, extent) in enumerate(zip(parts, buffer.shape, strict=True)):
+            if position:
+                total = b.mul(total, b.in_words(extent))
+            if wide and b.literal(total, 0) and position < len(parts) - 1:
+                part = part if b.literal(part, 0) else Wide(dtype=part.dtype, a=part)
+            total = b.add(total, part)
+        return total
+    total = const(0)
     for position, (part, stride) in enumerate(zip(parts, ctx.pitch(buffer), strict=True)):
         last = position == len(parts) - 1
-        first: Expr = Wide(dtype=part.dtype, a=part) if wide and not last else part
-        if isinstance(first, Wide) and b.literal(part, 0):
-            continue
-        term = b.mul(first, stride)
-        total = term if total is None else b.add(total, term)
-    return total if total is not None else const(0)
+        if wide and not last and not b.literal(part, 0):
+            part = Wide(dtype=part.dtype, a=part)
+        total = b.add(total, b.times(part, b.in_words(stride)))
+    return total
 
 
 def global_element(ctx: Context, buffer: Buffer, index: tuple[Expr, ...], place: Place) -> Element:

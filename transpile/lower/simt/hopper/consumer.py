@@ -16,8 +16,8 @@ from tile2c.transpile.lower.simt.hopper.calls import PHASE, STAGE, barrier, do
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, store_through_shared
-from tile2c.transpile.lower.simt.pipeline import touched
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
+from tile2c.transpile.lower.simt.tile_loads import touched
 from tile2c.transpile.lower.simt.values import Place, convert
 
 

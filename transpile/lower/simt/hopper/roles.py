@@ -15,7 +15,7 @@ from tile2c.transpile.lower.simt.frames import gemms, walk
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_warpgroups
-from tile2c.transpile.lower.simt.pipeline import movable, touches, written
+from tile2c.transpile.lower.simt.tile_loads import movable, touches, written
 
 RING_STAGES = "ring_stages"  # the depth's name where it is not the author's
 _BARRIER_BYTES = 16  # full and empty of one stage
