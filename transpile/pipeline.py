@@ -48,6 +48,7 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
     """Every kernel for every target, in the order of the source. Problems go to `diagnostics`."""
     from tile2c.transpile import lower, render, targets
     from tile2c.transpile.lower.promises import promises
+    from tile2c.transpile.lower.resources import resources
     from tile2c.transpile.render.author_names import with_author_names
 
     found: list[GeneratedKernel] = []
@@ -69,7 +70,7 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
                 promised = [text for text in promises(function) if text not in known]
                 manifest = {**text.manifest, "requires": [*known, *promised]}
                 manifest = with_author_names(manifest, function)
-                found.append(replace(text, manifest=manifest))
+                found.append(replace(text, manifest=manifest, resources=resources(plan)))
     return tuple(found)
 
 

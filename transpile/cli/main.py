@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Verb = Callable[[list[str]], int]
 
-VERBS = ("run",)
+VERBS = ("run", "diff", "where")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,6 +70,14 @@ def _verb(arguments: list[str]) -> Verb:
         from tile2c.transpile.cli.run import run
 
         return lambda rest: run(rest[1:])
+    if arguments and arguments[0] == "diff":
+        from tile2c.transpile.cli.diff import diff
+
+        return lambda rest: diff(rest[1:])
+    if arguments and arguments[0] == "where":
+        from tile2c.transpile.cli.where import where
+
+        return lambda rest: where(rest[1:])
     from tile2c.transpile.cli.generate import generate
 
     return generate

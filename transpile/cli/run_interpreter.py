@@ -10,7 +10,7 @@ from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import UsageProblem
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.output.places import recall
+from tile2c.transpile.output.places import source_near
 
 if TYPE_CHECKING:
     from tile2c.runtime.records import KernelRecord
@@ -41,13 +41,9 @@ def _source(record: KernelRecord, out: Path, given: str | None) -> Path:
         if not path.is_file():
             raise UsageProblem("T2C003", f"--source: no such file: {given}")
         return path
-    remembered = recall(out).get(record.file)
-    if remembered is not None:
-        return Path(remembered)
-    for folder in (Path(), out, out.resolve().parent):
-        path = folder / record.source
-        if record.source and path.is_file():
-            return path
+    near = source_near(out, record.file, record.source)
+    if near is not None:
+        return near
     raise UsageProblem(
         "T2C003", f"{record.source} is neither here nor beside {out}", "pass --source INPUT.py"
     )

@@ -153,8 +153,11 @@ CODES: dict[str, str] = {
     "T2C612": "a file that tile2c did not write is in the way",
     "T2C613": "an edited file has no base to merge with",
     "T2C614": "an edited file cannot be merged without git",
+    "T2C615": "names that changed in the source change in the edits too",
+    "T2C616": "a map file cannot be read",
     "T2C620": "a kernel file does not compile",
     "T2C621": "the compiler of a target is not there",
+    "T2C622": "a launcher for a target that has none",
     # 7xx: running kernels
     "T2C701": "a kernel cannot run, or did something that it must not do",
     "T2C702": "the device that was asked for is not there",

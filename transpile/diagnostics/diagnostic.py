@@ -46,6 +46,7 @@ class Diagnostic:
     notes: tuple[Note, ...] = ()
     help: str | None = None
     file: str | None = None  # a file of the output folder that it is about; it has no span then
+    diff: tuple[str, ...] = ()  # the lines of such a file that differ, as a unified diff
 
 
 class InputError(Exception):
@@ -76,8 +77,9 @@ class Diagnostics:
         notes: tuple[Note, ...] = (),
         help: str | None = None,
         file: str | None = None,
+        diff: tuple[str, ...] = (),
     ) -> None:
-        self.add(Diagnostic(Severity.ERROR, code, message, span, notes, help, file))
+        self.add(Diagnostic(Severity.ERROR, code, message, span, notes, help, file, diff))
 
     def warning(
         self,

@@ -18,12 +18,13 @@ def ordered(items: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def as_text(diagnostic: Diagnostic, lines: Lines) -> str:
-    """The form of contract.md: message, source line, carets, notes, help. No trailing newline."""
+    """The form of contract.md: message, source line, carets, diff, notes, help. No trailing newline."""
     head = f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"
     if diagnostic.span is None:
         rows = [head]
     else:
         rows = [f"{diagnostic.span.start()}: {head}", *_quoted(diagnostic.span, lines)]
+    rows += [f"   | {_UNSHOWN.sub('?', line)}" for line in diagnostic.diff]
     rows += [f"   = note: {_note(note)}" for note in diagnostic.notes]
     if diagnostic.help is not None:
         rows.append(f"   = help: {diagnostic.help}")
@@ -45,6 +46,7 @@ def as_json(diagnostic: Diagnostic) -> str:
             "message": diagnostic.message,
             "notes": [_note(note) for note in diagnostic.notes],
             "help": diagnostic.help,
+            **({"diff": list(diagnostic.diff)} if diagnostic.diff else {}),
         },
         ensure_ascii=False,
     )

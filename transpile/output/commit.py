@@ -1,7 +1,8 @@
 """Writes planned changes to a folder: every file whole or not at all.
 
 First all new contents go to temporary files, so that a full disk or a forbidden folder changes
-nothing; then each replaces its file in one step, kernel files before bases, the manifest last.
+nothing; then each replaces its file in one step, kernel files before bases; then files that are
+gone are removed; the manifest comes last, so that it never lacks a file that is still there.
 A run that is killed in between leaves a state from which the same command goes on.
 """
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.output.layout import MANIFEST
 
 
 @dataclass(slots=True)
@@ -57,13 +59,17 @@ def commit(folder: Path, changes: Changes) -> None:
                 continue
             created += _make_folders(path.parent)
             staged.append((_staged(path, content), path))
-        while staged:
-            temporary, path = staged[0]
-            os.replace(temporary, path)
+        last = Path(os.path.realpath(folder / MANIFEST))
+        staged.sort(key=lambda pair: pair[1] == last)
+        while staged and staged[0][1] != last:
+            os.replace(*staged[0])
             staged.pop(0)
         for file in changes.removals:
             (folder / file).unlink(missing_ok=True)
             _drop_empty(folder, (folder / file).parent)
+        if staged:
+            os.replace(*staged[0])
+            staged.pop(0)
     except OSError as error:
         for temporary, _ in staged:
             temporary.unlink(missing_ok=True)

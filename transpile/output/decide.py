@@ -109,16 +109,20 @@ def _merged(
     policy: Policy,
     diagnostics: Diagnostics,
 ) -> Decision | None:
-    if found.base is None or found.text is None:
+    if found.base is None or found.text is None or header.has_conflict_marks(found.base):
+        what = "holds conflict marks" if found.base else "is missing"
         diagnostics.error(
             "T2C613",
-            f"{file} was edited by hand, and its base {base_file(file)} is missing",
+            f"{file} was edited by hand, and its base {base_file(file)} {what}",
             None,
             help=f"restore the base, or --force to save the edited file as {file}.orig",
             file=file,
         )
         return None
     result = merge(found.base, found.text, text, file)
+    if result.names:
+        changed = ", ".join(f"{old} is {new} now" for old, new in result.names)
+        diagnostics.note("T2C615", f"{file}: {changed}, in the edits too", file=file)
     if result.conflicts:
         places = "one place" if result.conflicts == 1 else f"{result.conflicts} places"
         diagnostics.error(

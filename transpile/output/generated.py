@@ -19,6 +19,26 @@ class LineOrigin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What a kernel takes of a block's share, as far as its plan tells, for `tile2c diff`.
+
+    `registers` counts registers of 32 bits that a thread's arrays fill at most; the compiler adds
+    what indices and addresses need. None on machines without threads.
+    """
+
+    local_bytes: int  # shared memory of a block, or a core's own memory
+    registers: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Companion:
+    """A further text that goes with a kernel, its digest line open: the launcher's two files."""
+
+    name: str  # gemm.h, in the kernel's folder
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedKernel:
     """One kernel for one target, ready to be written.
 
@@ -33,3 +53,5 @@ class GeneratedKernel:
     text: str
     manifest: dict[str, JsonValue]
     origins: tuple[LineOrigin, ...] = ()
+    companions: tuple[Companion, ...] = ()
+    resources: Resources | None = None

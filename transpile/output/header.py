@@ -1,8 +1,8 @@
 """The comment block at the top of a kernel file, and what the text says about itself.
 
 It is the line that names the kernel and, below it, lines that start with `//   `, one of which
-ends in `by tile2c VERSION`. It is rewritten by every run, never merged, and counts neither as an
-edit nor as stale.
+ends in `by tile2c VERSION`. A header that differs makes no file stale; edits made in it are merged
+like all others, but for the version and the digest, which are always those of the new text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ DIGEST_LENGTH = 12  # hexadecimal digits, as the header shows them
 _MAKER = re.compile(r"^// .*\bby tile2c \S+\s*$")
 _REST = re.compile(r"^//   ")
 _DIGEST_LINE = re.compile(r"^(//\s+text\s+sha256)(?:[ \t]+(?!\()\S+)?([ \t]*\(.*)?$", re.MULTILINE)
-_DIGEST = re.compile(r"^//\s+text\s+sha256[ \t]+([0-9a-f]{12})\b", re.MULTILINE)
+_WRITTEN = re.compile(r"^(//\s+text\s+sha256[ \t]+)([0-9a-f]{12})\b", re.MULTILINE)
+_VERSION = re.compile(r"^(// .*\bby tile2c )(\S+)", re.MULTILINE)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _COMPILE = re.compile(r"^//\s+compile[ \t]+(.+?)\s*$", re.MULTILINE)
 
@@ -62,6 +63,12 @@ def body(text: str) -> str:
     return "".join((*parts.before, *parts.after))
 
 
+def headed(text: str, other: str) -> str:
+    """The text under the header of another one, line ends normalized."""
+    own, parts = split(normalized(text)), split(normalized(other))
+    return "".join((*own.before, *parts.header, *own.after))
+
+
 def digest(text: str) -> str:
     """First digits of the sha256 over the text without its digest line, line ends normalized."""
     lines = lines_of(normalized(text))
@@ -78,8 +85,25 @@ def sign(text: str) -> str:
 
 def is_as_generated(text: str) -> bool:
     """Whether the digest in the header is that of the text, so that nobody edited it."""
-    written = _DIGEST.search(normalized(text))
-    return written is not None and written[1] == digest(text)
+    return written_digest(text) == digest(text)
+
+
+def neutral(text: str, version: str, digest: str) -> str:
+    """The text with these words in place of its version and of its digest (line ends normalized)."""
+    text = _VERSION.sub(lambda match: match[1] + version, text, count=1)
+    return _WRITTEN.sub(lambda match: match[1] + digest, text, count=1)
+
+
+def version(text: str) -> str:
+    """The version in the header; empty without one."""
+    found = _VERSION.search(normalized(text))
+    return found[2] if found else ""
+
+
+def written_digest(text: str) -> str:
+    """The digest in the header, whatever the text is; empty without one."""
+    found = _WRITTEN.search(normalized(text))
+    return found[2] if found else ""
 
 
 def compile_command(text: str) -> str | None:

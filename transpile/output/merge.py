@@ -9,18 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.output import header
+from tile2c.transpile.output import header, renames
 
-# Stands for the header in all three texts, so that the header itself is never merged.
-_HEADER = "// \x01 header of this file \x01\n"
+# Stand for the version and the digest in all three texts: they differ without anybody's doing.
+_VERSION, _DIGEST = "\x01", "\x02"
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The merged text, with the edited file's line ends; `conflicts` counts the marked places."""
+    """The merged text, with the edited file's line ends; `conflicts` counts the marked places.
+
+    `names` are those that changed in the source and that the edits now follow.
+    """
 
     text: str
     conflicts: int
+    names: tuple[tuple[str, str], ...] = ()
 
 
 def merge(base: str, edited: str, generated: str, name: str) -> Merged:
@@ -28,13 +32,18 @@ def merge(base: str, edited: str, generated: str, name: str) -> Merged:
 
     git does the merge, whatever its configuration says. Raises InputError where there is no git.
     """
-    text, conflicts = _merge_file(_lines(edited), _lines(base), _lines(generated), name)
-    new_header = "".join(header.split(header.normalized(generated)).header)
-    text = text.replace(_HEADER, new_header)
+    before, mine, new = _lines(base), _lines(edited), _lines(generated)
+    names = renames.renamed(before, new, mine)
+    before, own = renames.apply(names, before), renames.apply(names, mine)
+    text, conflicts = _merge_file(own, before, new, name)
+    text = text.replace(_VERSION, header.version(generated)).replace(
+        _DIGEST, header.written_digest(generated)
+    )
     if edited.count("\r\n") * 2 > edited.count("\n"):
         text = text.replace("\n", "\r\n")
     mark = "\ufeff" if edited.startswith("\ufeff") else ""
-    return Merged(mark + text, conflicts)
+    followed = tuple(names.items()) if own != mine else ()
+    return Merged(mark + text, conflicts, followed)
 
 
 def _merge_file(edited: str, base: str, generated: str, name: str) -> tuple[str, int]:
@@ -65,8 +74,6 @@ def _merge_file(edited: str, base: str, generated: str, name: str) -> tuple[str,
 
 
 def _lines(text: str) -> str:
-    """The text with its header as one line that no two versions differ in; it ends in a line end."""
-    parts = header.split(header.normalized(text))
-    anchor = (_HEADER,) if parts.header else ()
-    whole = "".join((*parts.before, *anchor, *parts.after))
+    """The text without what changes by itself in its header; it ends in a line end."""
+    whole = header.neutral(header.normalized(text), _VERSION, _DIGEST)
     return whole if whole.endswith("\n") or not whole else whole + "\n"

@@ -50,6 +50,17 @@ def recall(folder: Path) -> dict[str, str]:
     return {str(file): str(path) for file, path in data.items() if os.path.isfile(str(path))}
 
 
+def source_near(folder: Path, file: str, name: str) -> Path | None:
+    """The source of a kernel file: as remembered, else one of this name here or near OUT."""
+    remembered = recall(folder).get(file)
+    if remembered is not None:
+        return Path(remembered)
+    for near in (Path(), folder, folder.resolve().parent):
+        if name and (near / name).is_file():
+            return near / name
+    return None
+
+
 def remember(folder: Path, sources: Mapping[str, str]) -> None:
     """Keeps the sources of these kernel files; a memory that cannot be written is done without."""
     before = recall(folder)
