@@ -70,6 +70,7 @@ class Context:
     array_types: dict[str, DType] = field(default_factory=dict)  # of the shared arrays
     reducers: dict[str, tuple[str, str]] = field(default_factory=dict)  # helper -> type, formula
     aligned_fragments: set[str] = field(default_factory=set)  # moved as vectors
+    own_parts: set[str] = field(default_factory=set)  # fragments that threads gather in, each alone
     partial_swizzle: set[str] = field(default_factory=set)  # tiles accessed below a chunk
     helpers: dict[str, Helper] = field(default_factory=dict)
     kinds: dict[Hashable, str] = field(default_factory=dict)  # helpers of several kinds: names

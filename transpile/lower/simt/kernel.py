@@ -336,7 +336,8 @@ class LoweredLaunch:
 
             printer = CPrinter(ctx.target.dialect)
             shape = ", ".join(printer(b.in_words(extent)) for extent in buffer.shape)
-            remark = f"[{shape}] over the block" + (f"; {quote}" if quote else "")
+            where = "each thread's part" if buffer.name in ctx.own_parts else "over the block"
+            remark = f"[{shape}] {where}" + (f"; {quote}" if quote else "")
             dims = tuple(const(extent) for extent in extents)
             name = Declarator(name=buffer.name, dims=dims, zero=quote is not None)
             found.append(

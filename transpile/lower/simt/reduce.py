@@ -33,6 +33,7 @@ from tile2c.transpile.lower.plan import (
     Section,
 )
 from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.gathered import Gather, Meet
 from tile2c.transpile.lower.simt.layouts import Digit
 from tile2c.transpile.lower.simt.parallel import coordinate
 from tile2c.transpile.lower.simt.steps import Access, Node, SharedUse, Step
@@ -75,7 +76,11 @@ class _Reduction:
         stmt = self.stmt
         part = self.ctx.namer.ours(f"{stmt.dst.buffer.name}_part", f"{stmt.dst.buffer.name}_new")
         self.part: Expr = b.local(part, self.dtype)
-        comments = (*stmt.comments, stmt.quote)
+        comments = (*stmt.comments, *((stmt.quote,) if stmt.quote else ()))
+        if isinstance(stmt, Gather):
+            body = self._over_results(self._in_thread)
+            section = Section(comments=comments, body=tuple(body), span=stmt.span)
+            return [Step(body=(section,), quote=stmt.quote)]
         if not self.crossing.through:
             body = self._over_results(lambda: [*self._in_thread(), *self._take(self._whole())])
             self._release(part)
@@ -151,8 +156,15 @@ class _Reduction:
 
     def _in_thread(self) -> list[CStmt]:
         """The thread's own elements of one result."""
-        start: CStmt
-        if self.stmt.clear:  # the result itself gathers
+        start: CStmt | None = None
+        if isinstance(self.stmt, Meet):  # they have been gathered
+            array = self.stmt.part.name
+            subscripts = storage_subscripts(self.dst, self.digit_names)
+            self.part = Element(dtype=self.dtype, array=array, subscripts=subscripts)
+            return []
+        if isinstance(self.stmt, Gather):
+            self.part = self._result()
+        elif self.stmt.clear:  # the result itself gathers
             self.part = self._result()
             start = Assign(target=self.part, value=identity(self.stmt.op, self.dtype))
         else:
@@ -198,7 +210,7 @@ class _Reduction:
             from dataclasses import replace
 
             inner = (replace(inner[0], unroll=True),)
-        return [start, *inner]
+        return [start, *inner] if start is not None else list(inner)
 
     def _whole(self) -> Expr:
         """The thread's part, then those of the other lanes of its group."""

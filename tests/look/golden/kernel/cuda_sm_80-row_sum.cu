@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin row_sum.cu -o row_sum.cubin
 //   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 5069a7d3213a  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 03b6fd08d719  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_M = 8;
 constexpr int block_N = 512;
@@ -46,7 +46,8 @@ static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
                                      float* __restrict__ Y,  // [M]
                                      int M, int N) {
     __align__(16) float tile[2][4][4];  // [block_M, block_N] over the block
-    float sums[2] = {};  // [block_M] over the block; T.clear(sums)
+    float sums[2];  // [block_M] over the block
+    float sums_part[2] = {};  // [block_M] each thread's part; T.clear(sums)
 
     const int bx = blockIdx.x;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -66,13 +67,14 @@ static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
 
         // T.reduce_sum(tile, sums, dim=1, clear=False)
         for (int r = 0; r < 2; ++r) {
-            float sums_part = 0.f;
             UNROLL
             for (int c = 0; c < 4; ++c)
-                for (int v = 0; v < 4; ++v) sums_part += tile[r][c][v];
-            sums[r] += warp_sum(sums_part);
+                for (int v = 0; v < 4; ++v) sums_part[r] += tile[r][c][v];
         }
     }
+
+    // sums: what the threads have gathered comes together, once
+    for (int r = 0; r < 2; ++r) sums[r] = warp_sum(sums_part[r]);
 
     // T.copy(sums, Y[bx * block_M])
     for (int r = 0; r < 2; ++r) {

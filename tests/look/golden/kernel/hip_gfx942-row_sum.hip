@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 row_sum.hip -o row_sum.hsaco
 //   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 09d2bd2ef8b7  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 3088cc6f1b28  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 8;
@@ -45,7 +45,8 @@ static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
                                      float* __restrict__ Y,  // [M]
                                      int M, int N) {
     __align__(16) float tile[4][2][4];  // [block_M, block_N] over the block
-    float sums[4] = {};  // [block_M] over the block; T.clear(sums)
+    float sums[4];  // [block_M] over the block
+    float sums_part[4] = {};  // [block_M] each thread's part; T.clear(sums)
 
     const int bx = blockIdx.x;
     const int lane = threadIdx.x % 64, wave = threadIdx.x / 64;
@@ -65,13 +66,14 @@ static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
 
         // T.reduce_sum(tile, sums, dim=1, clear=False)
         for (int r = 0; r < 4; ++r) {
-            float sums_part = 0.f;
             UNROLL
             for (int c = 0; c < 2; ++c)
-                for (int v = 0; v < 4; ++v) sums_part += tile[r][c][v];
-            sums[r] += wave_sum(sums_part);
+                for (int v = 0; v < 4; ++v) sums_part[r] += tile[r][c][v];
         }
     }
+
+    // sums: what the threads have gathered comes together, once
+    for (int r = 0; r < 4; ++r) sums[r] = wave_sum(sums_part[r]);
 
     // T.copy(sums, Y[bx * block_M])
     for (int r = 0; r < 4; ++r) {
