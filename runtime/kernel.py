@@ -19,6 +19,7 @@ from tile2c.runtime.backends.protocol import (
 )
 from tile2c.runtime.binding import Bound, bind
 from tile2c.runtime.expressions import evaluate, names_of
+from tile2c.runtime.grid import grid_of
 from tile2c.runtime.records import Expression, KernelRecord, Launch, LaunchArgument
 from tile2c.runtime.tensors import TensorView, view
 
@@ -93,6 +94,8 @@ class Kernel:
         **keywords: object,
     ) -> list[float]:
         """Runs the kernel `repeat` times after a warm-up; milliseconds of each run."""
+        if repeat < 1:
+            raise ValueError(f"repeat is {repeat}: a kernel is timed over at least one run")
         bound = bind(self.record, args, keywords)
         module = self.prepare()
         session = self.backend.session(tuple(bound.tensors.values()), stream)
@@ -127,7 +130,7 @@ class Kernel:
             chosen = next((item for item in group if _holds(item, conditions)), None)
             if chosen is None:
                 continue
-            grid = _triple(chosen.grid, names)
+            grid = grid_of(self.name, self.record.family, chosen, names)
             if 0 in grid:  # nothing to do; a device refuses an empty grid
                 continue
             yield LaunchCall(

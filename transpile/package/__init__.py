@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
-from tile2c.runtime.errors import AccessError, BackendUnavailable, KernelError, RaceError
+from tile2c.runtime.errors import (
+    AccessError,
+    BackendUnavailable,
+    CompileError,
+    KernelError,
+    RaceError,
+)
 
 if TYPE_CHECKING:
     from tile2c.runtime.load import Kernels
@@ -23,7 +29,16 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'tile2c' has no attribute {name!r}")
 
 
-__all__ = ["AccessError", "BackendUnavailable", "KernelError", "RaceError", "build", "load"]
+__all__ = [
+    "AccessError",
+    "BackendUnavailable",
+    "CompileError",
+    "KernelError",
+    "RaceError",
+    "TranspileError",
+    "build",
+    "load",
+]
 
 
 def load(

@@ -1,0 +1,51 @@
+"""The grid of a launch at the sizes of a call, checked against what a device takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tile2c.runtime.expressions import evaluate, names_of
+from tile2c.runtime.records import Expression, Launch
+
+Triple = tuple[int, int, int]
+
+# Most blocks along x, y and z. A device refuses more with a number only.
+_LIMITS: dict[str, Triple] = {"ascendc": (65535, 1, 1)}
+_THREADED: Triple = (2**31 - 1, 65535, 65535)
+
+
+class GridError(ValueError):
+    """A grid that the target cannot launch; `dimension` is "x", "y" or "z"."""
+
+    def __init__(self, message: str, dimension: str) -> None:
+        super().__init__(message)
+        self.dimension = dimension
+
+
+def grid_of(kernel: str, family: str, launch: Launch, names: Mapping[str, int]) -> Triple:
+    """Blocks along x, y and z. Raises GridError with the dimension, its text and the sizes."""
+    x, y, z = (evaluate(extent, names) for extent in launch.grid)
+    found = (x, y, z)
+    limits = _LIMITS.get(family, _THREADED)
+    for dimension, extent, blocks, limit in zip("xyz", launch.grid, found, limits, strict=True):
+        if not 0 <= blocks <= limit:
+            raise GridError(_message(kernel, dimension, extent, names, blocks, limit), dimension)
+    return found
+
+
+def _message(
+    kernel: str,
+    dimension: str,
+    extent: Expression,
+    names: Mapping[str, int],
+    blocks: int,
+    limit: int,
+) -> str:
+    known = [f"{name} = {names[name]}" for name in sorted(names_of(extent)) if name in names]
+    because = f" ({extent} with {', '.join(known)})" if known else ""
+    if blocks < 0:
+        return f"{kernel}: the grid has {blocks} blocks along {dimension}{because}"
+    return (
+        f"{kernel}: the grid has {blocks} blocks along {dimension}{because}, and a device takes "
+        f"at most {limit} there"
+    )
