@@ -1,0 +1,42 @@
+"""How a family's kernels are launched from C++: names of its runtime interface. Data, no passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# Element types that C itself has, as the header of a launcher spells them.
+PLAIN_TYPES: Mapping[str, str] = {
+    "bool": "bool",
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "uint16": "uint16_t",
+    "int32": "int32_t",
+    "uint32": "uint32_t",
+    "int64": "int64_t",
+    "uint64": "uint64_t",
+    "float32": "float",
+    "tfloat32": "float",
+    "float64": "double",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The runtime interface of a family, as far as a launcher calls it."""
+
+    api: str  # what its functions start with: cuda
+    header: str  # cuda_runtime_api.h
+    stream: str  # the struct behind its streams: CUstream_st
+    structs: Mapping[str, str]  # element type -> the vendor's struct, which headers only declare
+    narrow: Mapping[str, tuple[str, str]]  # scalar type -> (header, function from float)
+    shared_limit: str  # the device's attribute: shared memory that one block can have
+    compile: str  # command for the launcher, with {file}
+    together: str  # how the kernel's file gets into the same program, with {file} and {stem}
+    most_blocks: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    most_threads: int | None = None  # of a grid in one dimension, where that is limited
+    default_shared: int  # bytes of dynamic shared memory that need no leave
+    compute_capability: bool = False  # devices say a version, and a text wants at least one
+    tensor_maps: bool = False
+    clusters: bool = False
