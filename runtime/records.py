@@ -135,7 +135,7 @@ def read_records(folder: Path) -> tuple[KernelRecord, ...]:
             if not isinstance(entry, dict):
                 raise ValueError("an entry is no object")
             _check_inside(str(entry.get("file")))
-        return tuple(_kernel(entry) for entry in data["kernels"])
+        return tuple(record_of(entry) for entry in data["kernels"])
     except RecursionError as error:
         raise ValueError(f"{path} cannot be read: it nests too deeply") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -149,7 +149,8 @@ def _check_inside(file: str) -> None:
         raise ValueError(f"the file {file} is not in the folder")
 
 
-def _kernel(entry: Mapping[str, Any]) -> KernelRecord:
+def record_of(entry: Mapping[str, Any]) -> KernelRecord:
+    """One entry of the manifest; raises KeyError or TypeError where something is missing."""
     workspace = entry.get("workspace") or {}
     return KernelRecord(
         name=entry["name"],

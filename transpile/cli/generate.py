@@ -36,6 +36,7 @@ class Options:
     emit: Form | None = None
     line_info: bool = False
     compile_modules: bool = False
+    launcher: bool | None = None
     check: bool = False
     pristine: bool = False
     merge: bool = False
@@ -243,7 +244,7 @@ def _write_or_check(options: Options, request: Request) -> int:
     if options.check and not diagnostics.failed:
         counted = "1 kernel file" if len(kernels) == 1 else f"{len(kernels)} kernel files"
         reporter.done(f"{out.as_posix()} is up to date: {counted}")
-    elif kernels and written is None:
+    elif kernels and written is None and not options.check:
         reporter.done(f"nothing was written to {out.as_posix()}")
     return status_of(diagnostics)
 
@@ -318,6 +319,7 @@ def _scope(options: Options, request: Request) -> Scope:
         defines=tuple(sorted(options.defines)),
         only=bool(request.kernels),
         unready=lambda: _unready(request),
+        launcher=options.launcher,
         paths=frozenset(os.path.realpath(path) for path in request.inputs),
         known=recall(Path(options.out)) if options.out is not None else {},
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Verb = Callable[[list[str]], int]
 
-VERBS = ("run", "diff", "where")
+VERBS = ("run", "diff", "where", "emulate")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,6 +78,10 @@ def _verb(arguments: list[str]) -> Verb:
         from tile2c.transpile.cli.where import where
 
         return lambda rest: where(rest[1:])
+    if arguments and arguments[0] == "emulate":
+        from tile2c.transpile.cli.emulate import emulate
+
+        return lambda rest: emulate(rest[1:])
     from tile2c.transpile.cli.generate import generate
 
     return generate

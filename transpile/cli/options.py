@@ -16,9 +16,11 @@ Examples:
   tile2c gemm.py -o out/ --check                 is out/ up to date?
   tile2c gemm.py -o out/ --merge                 keep edits made by hand
   tile2c run out/ --backend emulate --against interpreter --check races,memory
+  tile2c diff old.py new.py                      what changed in the kernels?
+  tile2c where out/gemm.cu:130                   which statement is this line?
 
 \b
-Other verbs: run (`tile2c run -h`).
+Other verbs: run, diff, where (`tile2c run -h`).
 
 \b
 Exit status: 0 done; 1 the input is wrong, or --check found a difference, or an
@@ -86,6 +88,12 @@ def _what() -> list[click.Parameter]:
         ),
         click.Option(
             ["--line-info"], is_flag=True, help="Adds #line directives that name the source."
+        ),
+        click.Option(
+            ["--launcher/--no-launcher", "launcher"],
+            default=None,
+            help="Also writes KERNEL.h and KERNEL_launch.cpp: C++ that checks and launches. A folder "
+            "that has them keeps them up to date.",
         ),
         click.Option(
             ["--compile", "compile_modules"],

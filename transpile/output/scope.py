@@ -26,6 +26,7 @@ class Scope:
     only: bool = False
     unready: Callable[[], frozenset[str]] = frozenset
     paths: frozenset[str] = frozenset()  # real paths of the sources
+    launcher: bool | None = None  # written, removed, or kept up to date where there is one
     known: Mapping[str, str] = field(default_factory=dict)  # source of each file, see `places`
 
     def stranger(self, file: str) -> str | None:

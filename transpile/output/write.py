@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tile2c.transpile.diagnostics import Diagnostics, Severity
 from tile2c.transpile.output import decide, holders, layout
 from tile2c.transpile.output.commit import Changes, commit
 from tile2c.transpile.output.entries import entry_for, map_text, modules_of
-from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
+from tile2c.transpile.output.generated import Companion, GeneratedKernel, JsonValue
+from tile2c.transpile.output.launchers import beside, launcher_files, with_launcher
 from tile2c.transpile.output.manifest import (
     Entry,
     Manifest,
@@ -54,6 +55,7 @@ class _Plan:
     entries: list[Entry]
     gone: list[str]
     conflicts: int = 0
+    companions: list[str] = field(default_factory=list)  # files of launchers
     edited: set[str] = field(default_factory=set)
 
 
@@ -92,15 +94,16 @@ def _write_folder(
     if _errors(diagnostics) > plan.conflicts:
         return None
     after = manifest.replaced(plan.entries, plan.gone, scope.tile2c)
-    before = {file for file in files if (folder / file).exists()}
+    written = [*files, *plan.companions]
+    before = {file for file in written if (folder / file).exists()}
     plan.changes.write(layout.MANIFEST, format_manifest(after))
     unchanged = tuple(
-        file for file in files if file in before and not _changes(folder, file, plan.changes)
+        file for file in written if file in before and not _changes(folder, file, plan.changes)
     )
     commit(folder, plan.changes)
     remember(folder, {file: holders.source_path(k.manifest) for file, k in files.items()})
     return Written(
-        files=tuple(file for file in files if file not in unchanged),
+        files=tuple(file for file in written if file not in unchanged),
         unchanged=unchanged,
         kept=tuple(file for file in unchanged if file in plan.edited),
         removed=tuple(file for file in plan.gone if file in plan.changes.removals),
@@ -133,7 +136,11 @@ def _plan_kernel(
         file, kernel, held, scope, diagnostics, edited=found.edited, force=policy.force
     ):
         return
+    kernel = with_launcher(kernel, file, held, scope.launcher, diagnostics)
     decision = decide.decide(kernel, file, found, policy, diagnostics)
+    for companion in kernel.companions:
+        path = beside(file, companion.name)
+        _plan_companion(folder, path, file, kernel, companion, manifest, policy, diagnostics, plan)
     if decision is None:
         return
     plan.conflicts += decision.conflicts > 0
@@ -155,6 +162,68 @@ def _plan_kernel(
     if held is not None:
         kept = {str(module["file"]) for module in modules if isinstance(module, dict)}
         _remove_modules(held, kept, plan.changes)
+        kept = {beside(file, companion.name) for companion in kernel.companions}
+        _remove_launcher(folder, held, kept, diagnostics, plan)
+
+
+def _plan_companion(
+    folder: Path,
+    file: str,
+    owner: str,
+    kernel: GeneratedKernel,
+    companion: Companion,
+    manifest: Manifest,
+    policy: Policy,
+    diagnostics: Diagnostics,
+    plan: _Plan,
+) -> None:
+    """A file of the launcher, treated as the kernel's file `owner` is."""
+    holder = next((entry for entry in manifest.kernels if file in launcher_files(entry)), None)
+    if holder is not None and holder["file"] != owner and (folder / str(holder["file"])).exists():
+        diagnostics.error(
+            "T2C602",
+            f"{file} belongs to {holder['file']}, not to {owner}",
+            None,
+            help="choose another folder with -o, or name both targets in one run",
+            file=file,
+        )
+        return
+    found = decide.find(folder, file, holder)
+    text = replace(kernel, text=companion.text)
+    decision = decide.decide(text, file, found, Policy(merge=policy.merge, force=policy.force),
+                             diagnostics)  # fmt: skip
+    if decision is None:
+        return
+    plan.conflicts += decision.conflicts > 0
+    if decision.edited:
+        plan.edited.add(file)
+    if decision.saved is not None:
+        plan.changes.write(_free_name(folder, f"{file}.orig"), decision.saved)
+    plan.changes.write(file, decision.text)
+    plan.changes.write(layout.base_file(file), decision.base)
+    plan.companions.append(file)
+
+
+def _remove_launcher(
+    folder: Path, held: Entry, kept: set[str], diagnostics: Diagnostics, plan: _Plan
+) -> None:
+    """Removes the launcher's files that an entry had and has no longer; edited ones stay."""
+    for file in launcher_files(held):
+        if file in kept:
+            continue
+        if decide.find(folder, file, held).edited:
+            diagnostics.warning(
+                "T2C611",
+                f"{file} stays because it was edited by hand, but {held['name']} has no launcher "
+                "any longer",
+                None,
+                help=f"delete {file}, or ask for --launcher",
+                file=file,
+            )
+            continue
+        plan.gone.append(file)
+        plan.changes.remove(file)
+        plan.changes.remove(layout.base_file(file))
 
 
 def _plan_module(
@@ -196,6 +265,7 @@ def _plan_removals(
         for path in (file, layout.base_file(file), layout.map_file(file)):
             plan.changes.remove(path)
         _remove_modules(entry, set(), plan.changes)
+        _remove_launcher(folder, entry, set(), diagnostics, plan)
 
 
 def warn_kept(entry: Entry, moved: bool, diagnostics: Diagnostics) -> None:

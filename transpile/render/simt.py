@@ -210,7 +210,8 @@ def _launch_arg(param: EntryParam, plan: Plan, printer: CPrinter) -> JsonValue:
         part = next(part for part in plan.workspace if part.name == param.name)
         return {"kind": "workspace", "name": param.name, "value": printer(b.for_host(part.offset))}
     if param.map is None:
-        return {"kind": param.kind, "name": param.name}
+        wide = {"dtype": "int64"} if param.kind == "size" and param.dtype.bits == 64 else {}
+        return {"kind": param.kind, "name": param.name, **wide}
     described: TensorMap = param.map
     return {
         "kind": "tensor_map",

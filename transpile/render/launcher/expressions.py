@@ -86,11 +86,11 @@ class CExpressions:
     def _binary(self, node: ast.BinOp) -> tuple[str, int]:
         kind = type(node.op)
         if kind in _BINARY:
-            word, level = _BINARY[kind]  # type: ignore[index]
+            word, level = _BINARY[kind]
             right = level + (kind is ast.Sub)
             return f"{self._side(node.left, level)} {word} {self._side(node.right, right)}", level
-        word, helper = _DIVISION[kind]  # type: ignore[index]
-        by_number = isinstance(node.right, ast.Constant) and int(node.right.value) > 0  # type: ignore[call-overload,arg-type]
+        word, helper = _DIVISION[kind]
+        by_number = isinstance(node.right, ast.Constant) and int(node.right.value) > 0  # type: ignore[arg-type]
         if by_number and (kind is ast.Div or not self._may_be_negative(node.left)):
             left, right_text = self._side(node.left, _PRODUCT), self._side(node.right, _PREFIX)
             return f"{left} {word} {right_text}", _PRODUCT
@@ -108,7 +108,7 @@ class CExpressions:
         terms = [node.left, *node.comparators]
         parts = []
         for op, left, right in zip(node.ops, terms, terms[1:], strict=False):
-            word, level = _COMPARE[type(op)]  # type: ignore[index]
+            word, level = _COMPARE[type(op)]
             parts.append(f"{self._side(left, level + 1)} {word} {self._side(right, level + 1)}")
             last = level
         return " && ".join(parts), last if len(parts) == 1 else _AND

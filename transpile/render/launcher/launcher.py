@@ -82,7 +82,7 @@ def write(
     )
     c = CExpressions(plain, tensors, frozenset(scalars))
     writer = _Writer(record, target.host, names, c, wide)
-    source = _source(writer)
+    checks, source = _source(writer)
     shared = {
         "title": title,
         "license": license.splitlines(),
@@ -119,7 +119,7 @@ def write(
         workspace=_workspace_parameters(writer),
         codes=[
             {"name": check.code, "value": -number, "message": check.message}
-            for number, check in enumerate(source["checks"], start=1)  # type: ignore[arg-type,var-annotated]
+            for number, check in enumerate(checks, start=1)
         ],
     )
     text = fill(
@@ -206,9 +206,9 @@ def _workspace(writer: _Writer) -> Fields | None:
     }
 
 
-def _source(writer: _Writer) -> Fields:
+def _source(writer: _Writer) -> tuple[list[Check], Fields]:
     """Fields of the C++ file that both texts depend on."""
-    record, names, c = writer.record, writer.names, writer.c
+    record, c = writer.record, writer.c
     tests = argument_checks(record, c, writer.wide)
     values = _values(writer)
     groups = [
@@ -226,7 +226,7 @@ def _source(writer: _Writer) -> Fields:
     checks = [*tests, *_later(writer, maps, shared)]
     scalars = [a for a in record.arguments if a.kind == "scalar"]
     headers = {writer.host.narrow[a.dtype][0] for a in scalars if a.dtype in writer.host.narrow}
-    return {
+    return checks, {
         "tests": tests,
         "checks": checks,
         "groups": groups,
