@@ -35,7 +35,7 @@ def test_where_names_the_statement(gemm: Path, capsys: pytest.CaptureFixture[str
     out, err = answer(capsys, f"out/gemm.cu:{line_of(gemm, '&A_shared[stage][i]')}")
     source = Path("gemm.py")
     line = line_of(source, "T.copy(A[")
-    kernel = line_of(source, "@T.prim_func")
+    kernel = line_of(source, "def main(")
     assert out.split("\n")[0] == (
         f"gemm.py:{line}:17: T.copy(A[by * block_M, ko * block_K], A_shared)"
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.output import header, renames
+from tile2c.transpile.output import anchors, header, renames
 
 # Stand for the version and the digest in all three texts: they differ without anybody's doing.
 _VERSION, _DIGEST = "\x01", "\x02"
@@ -35,7 +35,7 @@ def merge(base: str, edited: str, generated: str, name: str) -> Merged:
     before, mine, new = _lines(base), _lines(edited), _lines(generated)
     names = renames.renamed(before, new, mine)
     before, own = renames.apply(names, before), renames.apply(names, mine)
-    text, conflicts = _merge_file(own, before, new, name)
+    text, conflicts = _merge_text(own, before, new, name)
     text = text.replace(_VERSION, header.version(generated)).replace(
         _DIGEST, header.written_digest(generated)
     )
@@ -44,6 +44,16 @@ def merge(base: str, edited: str, generated: str, name: str) -> Merged:
     mark = "\ufeff" if edited.startswith("\ufeff") else ""
     followed = tuple(names.items()) if own != mine else ()
     return Merged(mark + text, conflicts, followed)
+
+
+def _merge_text(edited: str, base: str, generated: str, name: str) -> tuple[str, int]:
+    """With anchors where that helps; in a text that was turned around they may not."""
+    plain = _merge_file(edited, base, generated, name)
+    if not plain[1] or not anchors.can_anchor(edited, base, generated):
+        return plain
+    texts = (anchors.anchored(text) for text in (edited, base, generated))
+    text, conflicts = _merge_file(next(texts), next(texts), next(texts), name)
+    return (anchors.without(text), conflicts) if conflicts < plain[1] else plain
 
 
 def _merge_file(edited: str, base: str, generated: str, name: str) -> tuple[str, int]:
