@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tile2c.transpile.targets.host import Host
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
@@ -33,6 +35,8 @@ class Target:
     module_suffix: str  # .cubin
     proven: str  # "has run on silicon" or what has never been tried
     summary: str  # one line for --targets
+    facts: str = "vendor's documentation"  # where what the description says comes from
+    host: Host | None = None  # how C++ launches its kernels; None: no launcher is written
 
     @property
     def name(self) -> str:
