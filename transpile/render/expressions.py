@@ -135,7 +135,18 @@ class CPrinter:
             return f"{back}({wide}({inner}))", _PRIMARY
         if name is None:
             raise TypeError(f"{function} of {dtype} has no spelling in this dialect")
+        if dtype.name == "int64" and function in ("min", "max"):
+            return f"{name}({', '.join(self._long(arg) for arg in args)})", _PRIMARY
         return f"{name}({self._args(args)})", _PRIMARY
+
+    def _long(self, expr: Expr) -> str:
+        """A 64-bit argument of a function that C overloads: `0ll`, as `0` would be an int."""
+        if not isinstance(expr, Const):
+            return self(expr)
+        text = self(expr)
+        if expr.name is not None:
+            return f"({self.dialect.types['int64']}){text}"
+        return f"{text}ll" if text.lstrip("-").isdigit() else text
 
     def _cast(self, expr: Cast) -> tuple[str, int]:
         source, target = expr.a.dtype, expr.dtype
