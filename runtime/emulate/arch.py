@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 _KIB = 1024
 
@@ -13,8 +15,8 @@ class Arch:
     """One target of a SIMT family; sizes in bytes for one block."""
 
     name: str
-    header: str  # what its compiler gives without an include
-    folder: str  # of its own headers
+    header: str | Path  # what its compiler gives without an include; under include/, or a file
+    folder: str | Path  # of its own headers
     warp: int
     static_shared: int
     total_shared: int
@@ -54,10 +56,75 @@ def _hip(arch: str) -> Arch | None:
     return Arch(arch, "emulate/hip.h", "hip", wave, shared, shared, macros)
 
 
+# Shared memory of a block and lanes of a warp, as the vendors' tools list them.
+_DCU = ("gfx926", "gfx928", "gfx936")
+_MUSA = {"mp_21": (28, 128), "mp_22": (72, 128), "mp_31": (192, 32)}
+_PPU = {"ppu_10": 100, "ppu_15": 150}
+
+
+def _dcu(arch: str) -> Arch | None:
+    if arch not in _DCU:
+        return None
+    like = _hip(arch)
+    assert like is not None
+    macros = (*(pair for pair in like.macros if not pair[0].startswith("__AMDGCN_WAVE")),
+              ("__AMDGCN_WAVEFRONT_SIZE", "64"))  # fmt: skip
+    return Arch(arch, "emulate/dcu.h", "hip", 64, 64 * _KIB, 64 * _KIB, macros)
+
+
+def _musa(arch: str) -> Arch | None:
+    if arch not in _MUSA:
+        return None
+    shared, warp = _MUSA[arch]
+    level = arch.removeprefix("mp_") + "0"
+    macros = (("__MUSACC__", "1"), ("__MUSA__", "1"), ("__MUSA_ARCH__", level), ("EMU_MUSA", level))
+    return Arch(arch, "emulate/musa.h", "musa", warp, shared * _KIB, shared * _KIB, macros)
+
+
+def _maca(arch: str) -> Arch | None:
+    if arch != "xcore1000":
+        return None
+    macros = (("__MACACC__", "1"), ("__MACA_ARCH__", "1000"))
+    return Arch(arch, "emulate/maca.h", "maca", 64, 64 * _KIB, 64 * _KIB, macros)
+
+
+def _corex(arch: str) -> Arch | None:
+    if arch != "ivcore11":
+        return None
+    macros = (("__CUDACC__", "1"), ("__ILUVATAR__", "1"), ("__ivcore11__", "1"))
+    return Arch(arch, "emulate/corex.h", "corex", 64, 48 * _KIB, 128 * _KIB, macros)
+
+
+def _ppu(arch: str) -> Arch | None:
+    if arch not in _PPU:
+        return None
+    macros = (("__HGGC_ARCH__", str(_PPU[arch])),)
+    return Arch(arch, "emulate/ppu.h", "ppu", 32, 48 * _KIB, 48 * _KIB, macros)
+
+
+_FAMILIES: dict[str, Callable[[str], Arch | None]] = {
+    "cuda": _cuda,
+    "hip": _hip,
+    "dcu": _dcu,
+    "musa": _musa,
+    "maca": _maca,
+    "corex": _corex,
+    "ppu": _ppu,
+}
+
+
 def find_arch(family: str, arch: str) -> Arch | None:
-    """The architecture, None if the emulator does not model it."""
-    if family == "cuda":
-        return _cuda(arch)
-    if family == "hip":
-        return _hip(arch)
+    """The architecture, None if the emulator does not model it.
+
+    A package that adds a family says so itself: `emulated(arch)` in the module that its entry point
+    `tile2c.targets` names.
+    """
+    if family in _FAMILIES:
+        return _FAMILIES[family](arch)
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
+
+    for entry in entry_points(group="tile2c.targets"):
+        if entry.name == family:
+            own: Callable[[str], Arch | None] | None = getattr(entry.load(), "emulated", None)
+            return own(arch) if own else None
     return None

@@ -223,7 +223,8 @@ def build(request: BuildRequest) -> Path:
     without a compiler.
     """
     flags = _CHECKED if request.checked else _PLAIN
-    identity = (request.text, *flags, *_macros(request), _sources_digest(), _text_step_digest())
+    identity = (request.text, *flags, *_macros(request), *_own_headers(request.arch))
+    identity = (*identity, _sources_digest(), _text_step_digest())
     target = cache_folder() / f"kernel-{_digest(part.encode() for part in identity)}.so"
     if target.exists():
         return target
@@ -248,6 +249,14 @@ def build(request: BuildRequest) -> Path:
                 raise _refuse(request, done.stderr)
         os.replace(made, target)
     return target
+
+
+def _own_headers(arch: Arch) -> list[str]:
+    """The headers of a target that comes from elsewhere: modules depend on them as well."""
+    paths = [Path(arch.header)] if Path(arch.header).is_absolute() else []
+    if Path(arch.folder).is_absolute():
+        paths += sorted(path for path in Path(arch.folder).rglob("*") if path.is_file())
+    return [path.read_text(encoding="utf-8") for path in paths]
 
 
 @cache

@@ -5,65 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from tile2c.transpile.targets.atomics import integer_atomics
+from tile2c.transpile.targets.host import Host
 from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
+from tile2c.transpile.targets.spelling import (
+    C_TYPES,
+    RESERVED,
+    atomics,
+    half_functions,
+    plain_functions,
+)
 from tile2c.transpile.targets.target import Dialect
 
-_TYPES = {
-    "bool": "bool",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "int16": "short",
-    "uint16": "unsigned short",
-    "int32": "int",
-    "uint32": "unsigned",
-    "int64": "long long",
-    "uint64": "unsigned long long",
+_TYPES = C_TYPES | {
     "float16": "half",
     "bfloat16": "__nv_bfloat16",
-    "float32": "float",
-    "float64": "double",
     "float8_e4m3fn": "__nv_fp8_e4m3",
     "float8_e5m2": "__nv_fp8_e5m2",
 }
-
-_FLOAT_NAMES = (
-    "exp exp2 exp10 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan atan2 sinh cosh tanh "
-    "asinh acosh atanh erf pow fmod hypot copysign ldexp nextafter floor ceil trunc"
-).split()
-
-
-def _functions() -> dict[tuple[str, str], str]:
-    table = {(name, "float32"): f"{name}f" for name in _FLOAT_NAMES}
-    table |= {(name, "float64"): name for name in _FLOAT_NAMES}
-    for dtype in ("float32", "float64"):
-        end = "f" if dtype == "float32" else ""
-        table |= {
-            ("abs", dtype): f"fabs{end}",
-            ("max", dtype): f"fmax{end}",
-            ("min", dtype): f"fmin{end}",
-            ("round", dtype): f"rint{end}",  # half to even, as the language has it
-            ("nearbyint", dtype): f"rint{end}",
-            ("isnan", dtype): "isnan",
-            ("isinf", dtype): "isinf",
-            ("isfinite", dtype): "isfinite",
-        }
-    for dtype in ("float16", "bfloat16"):
-        table |= {
-            (name, dtype): f"h{name}"
-            for name in "exp exp2 exp10 log log2 log10 sqrt rsqrt sin cos floor ceil trunc".split()
-        }
-        table |= {
-            ("abs", dtype): "__habs",
-            ("max", dtype): "__hmax",
-            ("min", dtype): "__hmin",
-            ("round", dtype): "hrint",
-            ("nearbyint", dtype): "hrint",
-        }
-    for dtype in ("int32", "uint32", "int64", "uint64", "int8", "uint8", "int16", "uint16"):
-        table |= {("max", dtype): "max", ("min", dtype): "min", ("abs", dtype): "abs"}
-    return table
-
 
 _DIALECT = Dialect(
     types=_TYPES,
@@ -73,13 +31,32 @@ _DIALECT = Dialect(
         "float8_e4m3fn": ("cuda_fp8.h",),
         "float8_e5m2": ("cuda_fp8.h",),
     },
-    functions=_functions(),
+    functions=plain_functions() | half_functions(),
     to_float={"float16": "__half2float", "bfloat16": "__bfloat162float"},
     from_float={"float16": "__float2half_rn", "bfloat16": "__float2bfloat16_rn"},
-    reserved=frozenset(
-        "half half2 min max warpSize threadIdx blockIdx blockDim gridDim dim3 exp log y0 y1 j0 j1 jn yn "
-        "gamma log2 exp2 sin cos tan abs floor ceil round size_t float2 float4 int2 int4 uint2 uint4".split()
-    ),
+    reserved=RESERVED,
+)
+
+_HOST = Host(
+    api="cuda",
+    header="cuda_runtime_api.h",
+    stream="CUstream_st",
+    structs={
+        "float16": "__half",
+        "bfloat16": "__nv_bfloat16",
+        "float8_e4m3fn": "__nv_fp8_e4m3",
+        "float8_e5m2": "__nv_fp8_e5m2",
+    },
+    narrow={
+        "float16": ("cuda_fp16.h", "__float2half_rn"),
+        "bfloat16": ("cuda_bf16.h", "__float2bfloat16_rn"),
+    },
+    shared_limit="cudaDevAttrMaxSharedMemoryPerBlockOptin",
+    compile="g++ -std=c++17 -O2 -I /usr/local/cuda/include -c {file}",
+    together="nvcc {arch} -O3 -std=c++17 -c {file}; link both objects with cudart",
+    default_shared=48 * 1024,
+    tensor_maps=True,
+    clusters=True,
 )
 
 # Fragment maps of mma.sync (PTX, "Matrix fragments"). Operands of 32, 16 and 8 bits share one form: a
@@ -246,12 +223,6 @@ def _matrix(number: int) -> tuple[MatrixInstruction, ...]:
     return _QUAD_PAIRS
 
 
-def _atomics(number: int) -> dict[tuple[str, str], tuple[str, str]]:
-    """Atomic functions: float16 from sm_70 on, bfloat16 from sm_80; the rest by compare-and-swap."""
-    floats = ("float32", "float64", "float16", *(("bfloat16",) if number >= 80 else ()))
-    return integer_atomics() | {("add", dtype): ("atomicAdd", "") for dtype in floats}
-
-
 # What docs/performance.md reports. A text for sm_80 runs on newer chips once it is compiled for them.
 _PROVEN = {
     "sm_80": "texts for it have run on an H200",
@@ -273,6 +244,7 @@ def _target(arch: str, static_shared: int, max_shared: int, summary: str) -> Sim
         module_suffix=".cubin",
         proven=_PROVEN.get(arch, "never run on silicon"),
         summary=summary,
+        host=replace(_HOST, together=_HOST.together.replace("{arch}", flag)),
         lanes=32,
         shuffle="__shfl_xor_sync",
         shuffle_mask="0xffffffffu",
@@ -282,7 +254,10 @@ def _target(arch: str, static_shared: int, max_shared: int, summary: str) -> Sim
         bulk_copy=number >= 90 and arch.endswith("a"),
         warpgroup_matrix=arch == "sm_90a",
         matrix=_matrix(number),
-        atomics=_atomics(number),
+        # the other small floats by compare-and-swap
+        atomics=atomics("float32", "float64", "float16", *(("bfloat16",) if number >= 80 else ())),
+        lanes_meet="mask",
+        named_barriers=True,
     )
 
 

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
-from tile2c.transpile.targets.atomics import integer_atomics
+from tile2c.transpile.targets.host import Host
 from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
+from tile2c.transpile.targets.spelling import C_TYPES, RESERVED, atomics, plain_functions
 from tile2c.transpile.targets.target import Dialect
 
 # 16-bit floats are the compiler's own types: no header, arithmetic as written, vectors of them.
-_TYPES = {
-    "bool": "bool",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "int16": "short",
-    "uint16": "unsigned short",
-    "int32": "int",
-    "uint32": "unsigned",
-    "int64": "long long",
-    "uint64": "unsigned long long",
-    "float16": "_Float16",
-    "bfloat16": "__bf16",
-    "float32": "float",
-    "float64": "double",
-}
+_TYPES = C_TYPES | {"float16": "_Float16", "bfloat16": "__bf16"}
 
 # Vector types of the file, by the name that the plan asks for; `vector_types` declares them.
 _VECTORS = {
@@ -33,48 +21,35 @@ _VECTORS = {
     "bfloat16x4": "bf16x4",
     "bfloat16x8": "bf16x8",
     "bfloat16x16": "bf16x16",
+    "int8x8": "charx8",
+    "int32x4": "intx4",
     "float32x4": "floatx4",
     "float32x8": "floatx8",
 }
 
-_FLOAT_NAMES = (
-    "exp exp2 exp10 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan atan2 sinh cosh tanh "
-    "asinh acosh atanh erf pow fmod hypot copysign ldexp nextafter floor ceil trunc"
-).split()
-
-
-def _functions() -> dict[tuple[str, str], str]:
-    table = {(name, "float32"): f"{name}f" for name in _FLOAT_NAMES}
-    table |= {(name, "float64"): name for name in _FLOAT_NAMES}
-    for dtype in ("float32", "float64"):
-        end = "f" if dtype == "float32" else ""
-        table |= {
-            ("abs", dtype): f"fabs{end}",
-            ("max", dtype): f"fmax{end}",
-            ("min", dtype): f"fmin{end}",
-            ("round", dtype): f"rint{end}",  # half to even, as the language has it
-            ("nearbyint", dtype): f"rint{end}",
-            ("isnan", dtype): "isnan",
-            ("isinf", dtype): "isinf",
-            ("isfinite", dtype): "isfinite",
-        }
-    for dtype in ("int32", "uint32", "int64", "uint64", "int8", "uint8", "int16", "uint16"):
-        table |= {("max", dtype): "max", ("min", dtype): "min", ("abs", dtype): "abs"}
-    return table
-
-
 _DIALECT = Dialect(
     types=_TYPES | _VECTORS,
     headers={"": ("hip/hip_runtime.h",)},
-    functions=_functions(),
+    functions=plain_functions(),
     to_float={"float16": "float", "bfloat16": "float"},
     from_float={"float16": "_Float16", "bfloat16": "__bf16"},
-    reserved=frozenset(
-        "half half2 half4 min max warpSize threadIdx blockIdx blockDim gridDim dim3 exp log y0 y1 j0 j1 "
-        "jn yn gamma log2 exp2 sin cos tan abs floor ceil round size_t float2 float4 int2 int4 uint2 "
-        "uint4".split()
-    )
-    | frozenset(_VECTORS.values()),
+    reserved=RESERVED | {"half4"} | frozenset(_VECTORS.values()),
+)
+
+_HOST = Host(
+    api="hip",
+    header="hip/hip_runtime_api.h",
+    stream="ihipStream_t",
+    structs={"float16": "__half", "bfloat16": "__hip_bfloat16"},
+    narrow={
+        "float16": ("hip/hip_fp16.h", "__float2half"),
+        "bfloat16": ("hip/hip_bf16.h", "__float2bfloat16"),
+    },
+    shared_limit="hipDeviceAttributeMaxSharedMemoryPerBlock",
+    compile="hipcc -std=c++17 -O2 -c {file}",
+    together="hipcc --offload-arch={arch} -O3 -std=c++17 -c {file}; link both objects with hipcc",
+    most_threads=2**32 - 1,
+    default_shared=64 * 1024,
 )
 
 Dim = tuple[tuple[Literal["lane", "value"], int, int], ...]
@@ -154,6 +129,7 @@ def _target(
         module_suffix=".hsaco",
         proven="never run on silicon",
         summary=summary,
+        host=replace(_HOST, together=_HOST.together.replace("{arch}", arch)),
         lanes=lanes,
         registers=512 if lanes == 64 else 256,
         group="wave",
@@ -165,7 +141,8 @@ def _target(
         lone_types=frozenset({"bool"}),  # a vector of them is one of bits
         async_copy=(),
         matrix=matrix,
-        atomics=integer_atomics() | {("add", t): ("atomicAdd", "") for t in ("float32", "float64")},
+        atomics=atomics("float32", "float64"),
+        lanes_meet="wave",
         swap_small="compare_swap({word}, {seen}, {next})",
     )
 

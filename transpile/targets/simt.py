@@ -57,10 +57,14 @@ class MatrixInstruction:
 class SimtTarget(Target):
     """Limits and mechanisms of one chip with threads."""
 
-    lanes: int  # threads that run in step
-    group: str = "warp"  # what the vendor calls them: warp or wave
+    lanes: int  # threads that run in step and can shuffle among themselves
+    matrix_lanes: int = 0  # threads that do one matrix instruction, where those are more
+    group: str = "warp"  # what the vendor calls `lanes` threads: warp or wave
     shuffle: str  # C name of the xor shuffle
-    shuffle_mask: str | None  # its first argument, where it takes one
+    shuffle_mask: str | None  # its first argument, all lanes set, where it takes one
+    # How lanes of one warp wait for each other: __syncwarp(mask), a helper wave_sync(), not at all.
+    lanes_meet: Literal["mask", "wave", ""] = ""
+    named_barriers: bool = False  # whole warps of a block can meet: the helper threads_sync
     shuffle_as: Mapping[str, str] = field(default_factory=dict)  # types it lacks -> the one to take
     max_threads: int = 1024
     static_shared: int  # bytes a block may declare statically
@@ -79,3 +83,18 @@ class SimtTarget(Target):
     # (operation, element type) -> C function and the type it takes, where that is another
     swap: str = "atomicCAS({word}, {seen}, {next})"  # C of compare-and-swap; gives what was there
     swap_small: str = "atomicCAS({word}, {seen}, {next})"  # on 16 bits
+
+    @property
+    def team(self) -> int:
+        """Threads that do one matrix instruction together."""
+        return self.matrix_lanes or self.lanes
+
+    @property
+    def team_name(self) -> str:
+        """What the text calls `team` threads."""
+        return "group" if self.team != self.lanes else self.group
+
+    def mask(self, count: int) -> str:
+        """The shuffle mask of a block of fewer threads than lanes."""
+        suffix = str(self.shuffle_mask).lstrip("~0xXfF")  # u or ull
+        return hex((1 << count) - 1) + suffix

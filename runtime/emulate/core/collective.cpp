@@ -6,20 +6,20 @@ namespace emu {
 
 static void complete(Group& group, const Fiber* self) {
     group.run(group);
-    const uint64_t arrived = group.arrived;
+    const LaneSet arrived = group.arrived;
     group.name = nullptr;
-    for (uint64_t rest = arrived; rest; rest &= rest - 1) {
-        Fiber* f = group.warp->lane[__builtin_ctzll(rest)];
+    for (LaneSet rest = arrived; rest; rest &= rest - 1) {
+        Fiber* f = group.warp->lane[first_lane(rest)];
         if (f != self) make_ready(f);
     }
 }
 
 static bool is_complete(const Group& group) {
-    const uint64_t awaited = group.how == Meet::WHOLE ? group.mask : group.mask & group.warp->alive;
+    const LaneSet awaited = group.how == Meet::WHOLE ? group.mask : group.mask & group.warp->alive;
     return (awaited & ~group.arrived) == 0;
 }
 
-static Group& join(Warp& warp, const char* name, uint64_t mask, const Fiber* f, void* pc) {
+static Group& join(Warp& warp, const char* name, LaneSet mask, const Fiber* f, void* pc) {
     Group* free = nullptr;
     for (Group& group : warp.group) {
         if (!group.name) {
@@ -28,36 +28,36 @@ static Group& join(Warp& warp, const char* name, uint64_t mask, const Fiber* f, 
         }
         if (group.mask == mask && group.name == name) return group;
         if (group.mask & mask & warp.alive) {
-            const Fiber* other = warp.lane[__builtin_ctzll(group.arrived)];
+            const Fiber* other = warp.lane[first_lane(group.arrived)];
             fail(EMU_MISUSE,
-                 format("lanes of one warp take different ways: %s is in %s at %s with mask %#llx, "
-                        "%s is in %s at %s with mask %#llx",
-                        who(f).c_str(), name, place(pc).c_str(), (unsigned long long)mask,
+                 format("lanes of one warp take different ways: %s is in %s at %s with mask %s, "
+                        "%s is in %s at %s with mask %s",
+                        who(f).c_str(), name, place(pc).c_str(), shown(mask).c_str(),
                         who(other).c_str(), group.name, place(other->where).c_str(),
-                        (unsigned long long)group.mask),
+                        shown(group.mask).c_str()),
                  f, "", other);
         }
     }
-    if (!free) fail(EMU_UNSUPPORTED, "more than 4 parts of one warp wait apart in warp operations", f);
+    if (!free) fail(EMU_UNSUPPORTED, "more than 8 parts of one warp wait apart in warp operations", f);
     free->name = name;
     free->mask = mask;
     free->arrived = 0;
     free->warp = &warp;
-    for (void*& slot : free->slot) slot = nullptr;
+    for (uint32_t lane = 0; lane < launch.warp_size; ++lane) free->slot[lane] = nullptr;
     return *free;
 }
 
-void collective(const char* name, uint64_t mask, void* mine, Run run, void* pc, Meet how) {
+void collective(const char* name, LaneSet mask, void* mine, Run run, void* pc, Meet how) {
     Fiber* f = me();
     enter(f);
     if (!(mask >> f->lane & 1))
         fail(EMU_MISUSE,
-             format("%s calls %s at %s with mask %#llx, which leaves out its own lane %u",
-                    who(f).c_str(), name, place(pc).c_str(), (unsigned long long)mask, f->lane),
+             format("%s calls %s at %s with mask %s, which leaves out its own lane %u",
+                    who(f).c_str(), name, place(pc).c_str(), shown(mask).c_str(), f->lane),
              f);
     Group& group = join(*f->warp, name, mask, f, pc);
     group.slot[f->lane] = mine;
-    group.arrived |= uint64_t(1) << f->lane;
+    group.arrived |= one_lane(f->lane);
     group.run = run;
     group.how = how;
     f->where = pc;
@@ -70,12 +70,13 @@ void collective(const char* name, uint64_t mask, void* mine, Run run, void* pc, 
 void collective_of_all(const char* name, void* mine, Run run, void* pc) {
     Fiber* f = me();
     const Warp& warp = *f->warp;
-    const uint64_t all = launch.warp_size == 64 ? ~uint64_t(0) : (uint64_t(1) << launch.warp_size) - 1;
+    const LaneSet all =
+        launch.warp_size == MAX_LANES ? ~LaneSet(0) : one_lane(launch.warp_size) - 1;
     if (warp.exists == all && warp.alive == all)
         return collective(name, all, mine, run, pc, Meet::WHOLE);
     fail(EMU_MISUSE,
          format("%s calls %s at %s, which needs all %u lanes of its warp; %d %s", who(f).c_str(), name,
-                place(pc).c_str(), launch.warp_size, __builtin_popcountll(all & ~warp.alive),
+                place(pc).c_str(), launch.warp_size, lane_count(all & ~warp.alive),
                 warp.exists == all ? "have left the kernel" : "are not there"),
          f);
 }
@@ -101,14 +102,14 @@ void order_lanes(Group& group) {
     const Warp& warp = *group.warp;
     Team& team = *warp.block->team;
     ClockJoin all(team.actors);
-    for (uint64_t rest = group.arrived; rest; rest &= rest - 1) {
-        const Fiber* f = warp.lane[__builtin_ctzll(rest)];
+    for (LaneSet rest = group.arrived; rest; rest &= rest - 1) {
+        const Fiber* f = warp.lane[first_lane(rest)];
         all.add(f->known);
         all.add(f->id, f->time);
     }
     const ClockRef known = all.take();
-    for (uint64_t rest = group.arrived; rest; rest &= rest - 1) {
-        Fiber* f = warp.lane[__builtin_ctzll(rest)];
+    for (LaneSet rest = group.arrived; rest; rest &= rest - 1) {
+        Fiber* f = warp.lane[first_lane(rest)];
         f->learn(known);
         ++f->time;
     }

@@ -6,7 +6,7 @@ namespace emu {
 
 // Meets the other lanes of `mask`; `run` finds each lane's `mine` in slot[lane] (nullptr: lane did
 // not take part).
-void collective(const char* name, uint64_t mask, void* mine, Run run, void* pc,
+void collective(const char* name, LaneSet mask, void* mine, Run run, void* pc,
                 Meet how = Meet::MASK);
 // The same with every lane of a full warp: a missing one is an error of the kernel.
 void collective_of_all(const char* name, void* mine, Run run, void* pc);

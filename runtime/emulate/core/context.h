@@ -19,7 +19,18 @@ struct Units;
 struct Warp;
 struct Worker;
 
-constexpr int MAX_LANES = 64;
+constexpr int MAX_LANES = 128;
+// Lanes of one warp, a bit each.
+using LaneSet = unsigned __int128;
+inline LaneSet one_lane(uint32_t lane) { return LaneSet(1) << lane; }
+inline int first_lane(LaneSet set) {
+    const auto low = static_cast<uint64_t>(set);
+    return low ? __builtin_ctzll(low) : 64 + __builtin_ctzll(static_cast<uint64_t>(set >> 64));
+}
+inline int lane_count(LaneSet set) {
+    return __builtin_popcountll(static_cast<uint64_t>(set)) +
+           __builtin_popcountll(static_cast<uint64_t>(set >> 64));
+}
 constexpr int STACK_BITS = 17;  // 128 KiB a thread; untouched pages cost nothing
 constexpr size_t STACK_BYTES = size_t(1) << STACK_BITS;
 constexpr size_t ARENA_BYTES = 512 << 10;  // one block's shared memory with its red zones
@@ -97,7 +108,7 @@ enum class Meet : uint8_t { MASK, WHOLE, PARTIAL };
 using Run = void (*)(Group&);
 struct Group {
     const char* name = nullptr;  // nullptr: not in use
-    uint64_t mask = 0, arrived = 0;
+    LaneSet mask = 0, arrived = 0;
     Meet how = Meet::MASK;
     Run run = nullptr;
     Warp* warp = nullptr;
@@ -107,9 +118,9 @@ struct Group {
 struct Warp {
     Block* block = nullptr;
     uint32_t number = 0;
-    uint64_t exists = 0, alive = 0;
+    LaneSet exists = 0, alive = 0;
     Fiber* lane[MAX_LANES] = {};
-    Group group[4];
+    Group group[8];
 };
 
 // One of the 16 barriers of a block.
@@ -226,6 +237,7 @@ void fill(EmuReport& report, EmuKind kind, const std::string& text, const Fiber*
 // "<pc:HEX>", with "+HEX" for each caller when it is the running thread that stands there.
 std::string place(const void* pc);
 std::string who(const Fiber* f);          // "thread 3 of block (0, 1)"
+std::string shown(LaneSet lanes);         // 0xffffffff
 std::string who(uint32_t team, uint32_t thread);  // the same, of a team that may be gone
 // The thread behind an actor of a running team: itself, or who issued a unit's last operation.
 const Fiber* thread_of(const Team& team, uint32_t actor);

@@ -51,7 +51,7 @@ static void start_fiber(Fiber& f, Block& block, uint32_t linear) {
     f.lane = linear % launch.warp_size;
     f.warp = &block.warps[linear / launch.warp_size];
     f.warp->lane[f.lane] = &f;
-    f.warp->exists |= uint64_t(1) << f.lane;
+    f.warp->exists |= one_lane(f.lane);
     f.warp->alive = f.warp->exists;
     f.doing = nullptr;
     f.where = nullptr;

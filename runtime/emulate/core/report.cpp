@@ -64,6 +64,11 @@ std::string who(const Fiber* f) {
     return (f->role ? f->role : "") + thread_name(f->linear) + " of " + block_name(f->block->index);
 }
 
+std::string shown(LaneSet lanes) {
+    const auto high = static_cast<unsigned long long>(lanes >> 64), low = static_cast<unsigned long long>(lanes);
+    return high ? format("0x%llx%016llx", high, low) : format("%#llx", low);
+}
+
 const Fiber* thread_of(const Team& team, uint32_t actor) {
     return team.fibers + (actor < team.threads ? actor : team.issuer[actor - team.threads]);
 }

@@ -187,7 +187,7 @@ static void body() {
     f->state = State::DONE;
     --f->team->live;
     --f->block->live;
-    f->warp->alive &= ~(uint64_t(1) << f->lane);
+    f->warp->alive &= ~one_lane(f->lane);
     lane_left(*f->warp);
     for (Barrier& bar : f->block->barriers) {
         // What an ended thread wrote is visible to those who pass the barrier that it skipped.

@@ -27,8 +27,8 @@ int source(int lane, const Shuffle& op) {
 }
 
 void run_shuffle(Group& g) {
-    for (uint64_t rest = g.arrived; rest; rest &= rest - 1) {
-        const int lane = __builtin_ctzll(rest);
+    for (LaneSet rest = g.arrived; rest; rest &= rest - 1) {
+        const int lane = first_lane(rest);
         auto* op = static_cast<Shuffle*>(g.slot[lane]);
         const int from = source(lane, *op);
         const auto* other = from < MAX_LANES ? static_cast<Shuffle*>(g.slot[from]) : nullptr;
@@ -47,30 +47,32 @@ struct Vote {
 
 template <class F>
 void for_lanes(Group& g, F f) {
-    for (uint64_t rest = g.arrived; rest; rest &= rest - 1) {
-        const int lane = __builtin_ctzll(rest);
+    for (LaneSet rest = g.arrived; rest; rest &= rest - 1) {
+        const int lane = first_lane(rest);
         f(lane, static_cast<Vote*>(g.slot[lane]));
     }
 }
 
 void run_ballot(Group& g) {
     uint64_t bits = 0;
-    for_lanes(g, [&](int lane, Vote* v) { bits |= uint64_t(v->value != 0) << lane; });
+    // of 128 lanes only 32 vote together: bits count within them
+    const int first = launch.warp_size > 64 ? first_lane(g.mask) & ~31 : 0;
+    for_lanes(g, [&](int lane, Vote* v) { bits |= uint64_t(v->value != 0) << (lane - first); });
     for_lanes(g, [&](int, Vote* v) { v->out = bits; });
 }
 
 void run_match_any(Group& g) {
     for_lanes(g, [&](int, Vote* v) {
         v->out = 0;
-        for_lanes(g, [&](int lane, Vote* w) { v->out |= uint64_t(w->value == v->value) << lane; });
+        for_lanes(g, [&](int lane, Vote* w) { v->out |= uint64_t(w->value == v->value) << lane % 64; });
     });
 }
 
 void run_match_all(Group& g) {
     bool same = true;
-    const uint64_t first = static_cast<Vote*>(g.slot[__builtin_ctzll(g.arrived)])->value;
+    const uint64_t first = static_cast<Vote*>(g.slot[first_lane(g.arrived)])->value;
     for_lanes(g, [&](int, Vote* v) { same &= v->value == first; });
-    for_lanes(g, [&](int, Vote* v) { v->out = same ? g.arrived : 0, v->pred = same; });
+    for_lanes(g, [&](int, Vote* v) { v->out = same ? uint64_t(g.arrived) : 0, v->pred = same; });
 }
 
 template <class F>
@@ -107,7 +109,11 @@ const VoteKind votes[] = {
 };
 
 // Mask 0 stands for "the lanes that are here": the forms without a mask.
-uint64_t lanes(Fiber* f, uint64_t mask) { return mask ? mask : f->warp->exists; }
+LaneSet lanes(Fiber* f, uint64_t mask) { return mask ? LaneSet(mask) : f->warp->exists; }
+
+// Where lanes work together in groups of 32, masks and ballots are those of the thread's group.
+int group_of(const Fiber* f) { return int(f->lane & ~31u); }
+LaneSet lanes_of_group(const Fiber* f, uint32_t mask) { return LaneSet(mask) << group_of(f); }
 
 Meet meet(uint64_t mask) { return mask ? Meet::MASK : Meet::PARTIAL; }
 
@@ -116,14 +122,14 @@ void run_wave_barrier(Group& g) {
     if (!launch.races) return;
     const Warp& warp = *g.warp;
     ClockJoin all(warp.block->team->actors);
-    for (uint64_t rest = g.arrived; rest; rest &= rest - 1) {
-        const Fiber* f = warp.lane[__builtin_ctzll(rest)];
+    for (LaneSet rest = g.arrived; rest; rest &= rest - 1) {
+        const Fiber* f = warp.lane[first_lane(rest)];
         all.add(f->known);
         if (f->fenced_any) all.add(f->id, f->fenced_time);
     }
     const ClockRef known = all.take();
-    for (uint64_t rest = g.arrived; rest; rest &= rest - 1)
-        warp.lane[__builtin_ctzll(rest)]->learn(known);
+    for (LaneSet rest = g.arrived; rest; rest &= rest - 1)
+        warp.lane[first_lane(rest)]->learn(known);
 }
 
 }  // namespace
@@ -137,6 +143,32 @@ void emu_shuffle(void* value, int bytes, int mode, int arg, int width, uint64_t 
     std::memcpy(value, op.out, size_t(bytes));
 }
 
+void emu_shuffle_of_32(void* value, int bytes, int mode, int arg, int width, uint32_t mask) {
+    Fiber* f = me();
+    if (width > 32 || (mode == SHUFFLE_XOR && (arg < 0 || arg >= 32)))
+        fail(EMU_MISUSE,
+             format("%s shuffles at %s over more than 32 lanes, which nobody documents for this chip",
+                    who(f).c_str(), place(EMU_CALLER).c_str()),
+             f);
+    Shuffle op{{}, {}, bytes, mode, arg, width};
+    std::memcpy(op.in, value, size_t(bytes));
+    collective("a shuffle", lanes_of_group(f, mask), &op, run_shuffle, EMU_CALLER, Meet::MASK);
+    std::memcpy(value, op.out, size_t(bytes));
+}
+
+uint32_t emu_vote_of_32(int kind, uint32_t mask, uint64_t value, int* pred) {
+    Fiber* f = me();
+    Vote op{value, 0, 0};
+    collective(votes[kind].name, lanes_of_group(f, mask), &op, votes[kind].run, EMU_CALLER, Meet::MASK);
+    if (pred) *pred = op.pred;
+    return uint32_t(op.out);
+}
+
+uint32_t emu_active_mask_of_32() {
+    const Fiber* f = me();
+    return uint32_t(f->warp->alive >> group_of(f));
+}
+
 uint64_t emu_vote(int kind, uint64_t mask, uint64_t value, int* pred) {
     Vote op{value, 0, 0};
     collective(votes[kind].name, lanes(me(), mask), &op, votes[kind].run, EMU_CALLER, meet(mask));
@@ -144,7 +176,7 @@ uint64_t emu_vote(int kind, uint64_t mask, uint64_t value, int* pred) {
     return op.out;
 }
 
-void emu_warp_barrier(uint32_t mask) {
+void emu_warp_barrier(uint64_t mask) {
     collective("__syncwarp", mask, nullptr, order_lanes, EMU_CALLER);
 }
 

@@ -20,7 +20,7 @@ class Rule:
 
     pattern  matches the whole opcode
     call     gives the C++ name, with template arguments, from the match
-    needs    the first architecture that has it, `sm_80`; `sm_90a` means exactly that one
+    needs    the first architecture that has it, `sm_80`; `sm_90a` and `ppu_10=` mean exactly that one
     """
 
     name: str
@@ -33,14 +33,17 @@ class Rule:
         have, want = _level(arch), _level(self.needs)
         if have is None or want is None:
             return True
-        if want[1]:
-            return have == want
-        return have[0] >= want[0]
+        if have[0] != want[0]:
+            return False
+        if want[2]:
+            return have[1:] == (want[1], want[2].rstrip("="))
+        return have[1] >= want[1]
 
 
-def _level(arch: str) -> tuple[int, str] | None:
-    found = re.fullmatch(r"sm_(\d+)([af]?)", arch)
-    return (int(found.group(1)), found.group(2)) if found else None
+def _level(arch: str) -> tuple[str, int, str] | None:
+    """Whose assembler, the generation, and the letter of a feature set."""
+    found = re.fullmatch(r"(sm|ppu)_(\d+)([af=]?)", arch)
+    return (found.group(1), int(found.group(2)), found.group(3)) if found else None
 
 
 RULES: list[Rule] = []

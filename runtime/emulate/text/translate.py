@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from tile2c.runtime.emulate.text import instructions_ppu  # noqa: F401 (adds its rules)
 from tile2c.runtime.emulate.text.asm import (
     Instruction,
     Label,

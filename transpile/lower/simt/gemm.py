@@ -133,7 +133,7 @@ class _Writer:
 
     def warp(self, side: str) -> Expr:
         """Where the warp's rows (m) or columns (n) start in the tile."""
-        plan, lanes = self.plan, self.ctx.target.lanes
+        plan, lanes = self.plan, self.ctx.target.team
         if side == "m":
             if plan.warps_m == 1:
                 return const(0)

@@ -60,9 +60,9 @@ def fitting_instructions(ctx: Context, gemm: Gemm) -> tuple[list[MatrixInstructi
     typed = [x for x in ctx.target.matrix if a in x.inputs and c in x.inputs and x.output == output]
     if not typed:
         return [], f"{ctx.target.name} has no matrix instruction for {a} -> {output}"
-    if ctx.threads % ctx.target.lanes:
-        group = ctx.target.group
-        return [], f"{ctx.threads} threads are no whole {group}s of {ctx.target.lanes}"
+    if ctx.threads % ctx.target.team:
+        group = ctx.target.team_name
+        return [], f"{ctx.threads} threads are no whole {group}s of {ctx.target.team}"
     fitting = [x for x in typed if k % x.k == 0]
     if not fitting:
         return [], f"K is {k}, and matrix instructions take multiples of {typed[-1].k}"
@@ -75,7 +75,7 @@ def partitions(
 ) -> tuple[tuple[int, int], ...]:
     """(warps along M, along N) that tile the gemm in whole instructions, fewest along N first."""
     m, n, _ = gemm_extents(gemm)
-    warps = ctx.threads // ctx.target.lanes
+    warps = ctx.threads // ctx.target.team
     return tuple(
         (warps // wn, wn)
         for wn in range(1, warps + 1)
@@ -156,7 +156,7 @@ def _micro_layout(ctx: Context, plan: MicroPlan) -> Layout:
 
 def _matrix_layout(ctx: Context, plan: MatrixPlan) -> Layout:
     """Digits of C: instruction, tiles of a warp, warps (rows slowest)."""
-    c, lanes = plan.instruction.c, ctx.target.lanes
+    c, lanes = plan.instruction.c, ctx.target.team
     values = c.values
     rows = [*_digits(c.rows, "h" if values > 1 and c.columns[0][0] == "value" else "v")]
     rows.append(Digit("value", plan.tiles_m, values * plan.tiles_n, "m"))
@@ -179,7 +179,7 @@ def _matrix_layout(ctx: Context, plan: MatrixPlan) -> Layout:
 
 def operand_layout(ctx: Context, gemm: Gemm, plan: MatrixPlan, side: Literal["a", "b"]) -> Layout:
     """Digits of an operand that stays in registers: [tiles of k][tiles of the side][one fragment]."""
-    instruction, lanes = plan.instruction, ctx.target.lanes
+    instruction, lanes = plan.instruction, ctx.target.team
     fragment = instruction.a if side == "a" else instruction.b
     tiles, warps, weight = (
         (plan.tiles_m, plan.warps_m, lanes * plan.warps_n)
@@ -215,7 +215,7 @@ def _digits(part: tuple[tuple[Literal["lane", "value"], int, int], ...], name: s
 
 def name_warps(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> None:
     """warp_m and warp_n: where a warp's part of the tile starts. Other gemms may share it otherwise."""
-    lanes, group = ctx.target.lanes, ctx.target.group
+    lanes, group = ctx.target.team, ctx.target.team_name
     rows, columns = plan.tiles_m * plan.instruction.m, plan.tiles_n * plan.instruction.n
     words = f"{plan.warps_m} x {plan.warps_n} {group}s of {rows} x {columns}"
     for letter, key in (

@@ -30,7 +30,7 @@ from tile2c.transpile.lower.simt.values import Place, convert, shared_element
 from tile2c.transpile.targets.simt import Fragment
 
 _UINT32 = DTYPES["uint32"]
-Way = Literal["held", "rows", "turned rows", "vector", "elements"]
+Way = Literal["held", "rows", "turned rows", "vector", "registers", "elements"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,8 @@ class Operand:
     """One side of a gemm and how its registers are filled.
 
     way  "rows": ldmatrix of rows that run along k; "turned rows": ldmatrix.trans of rows across k;
-         "vector": a lane's values are neighbours in the tile; "elements": one by one;
+         "vector": a lane's values are neighbours in the tile; "registers": those of one register are;
+         "elements": one by one;
          "held": they are in a fragment, which serves as it is
     """
 
@@ -87,9 +88,13 @@ def operand(ctx: Context, gemm: Gemm, plan: MatrixPlan, side: Literal["a", "b"])
         chunk = 16 // region.buffer.dtype.bytes
         if aligned(ctx, region, chunk) and (not k_in_rows or region.buffer.dtype.bits == 16):
             way = "turned rows" if k_in_rows else "rows"
-    elif fragment.values > 1 and aligned(ctx, region, fragment.values):
-        way = "vector"
-        fragment = turned if k_in_rows and turned is not None else fragment
+    elif fragment.values > 1 and _in_a_row(fragment) and aligned(ctx, region, fragment.values):
+        if not k_in_rows or turned is not None:
+            way = "vector"
+            fragment = turned if k_in_rows and turned is not None else fragment
+    elif not k_in_rows and region.buffer.dtype.bits < 32:
+        if aligned(ctx, region, 32 // region.buffer.dtype.bits):
+            way = "registers"
     return Operand(
         side=side,
         region=region,
@@ -100,6 +105,12 @@ def operand(ctx: Context, gemm: Gemm, plan: MatrixPlan, side: Literal["a", "b"])
         step=instruction.m if side == "a" else instruction.n,
         held=kept,
     )
+
+
+def _in_a_row(fragment: Fragment) -> bool:
+    """Whether the values of a lane are neighbours along k, all of them."""
+    holder, extent, _ = fragment.columns[0]
+    return holder == "value" and extent == fragment.values
 
 
 def aligned(ctx: Context, region: Region, count: int) -> bool:
@@ -142,6 +153,7 @@ class MmaWriter:
         self.k = b.local(k)
         self.vars = {"a": b.local(m), "b": b.local(n)}
         self.a, self.b = operand(ctx, gemm, plan, "a"), operand(ctx, gemm, plan, "b")
+        self.register: Expr = const(0)  # counts a fragment's registers while they are filled
         self.quads = plan.instruction.name == "mma_m8n8k4"
         self.pairs = self.b.way in ("rows", "turned rows") and self.b.tiles % 2 == 0
 
@@ -259,10 +271,16 @@ class MmaWriter:
         if side.dtype.name == "float64":
             value, declared = self._value(side, const(0))
             return (*declared, Assign(target=target, value=value))
-        r = self._scoped("r", "register_")
+        r = self.register = self._scoped("r", "register_")
         one = Element(dtype=_UINT32, array=target.array, subscripts=(*target.subscripts, r))
         kind = self._type(side)
         start = b.mul(r, const(side.per))
+        if side.way == "registers":
+            self.ctx.need("register_of", type=kind)
+            element, declared = self._value(side, start, const(0))
+            whole: Expr = Address(dtype=side.dtype, element=element)
+            call = CCall(dtype=_UINT32, function="register_of", args=(whole,))
+            return (self.loop(r, side.registers, *declared, Assign(target=one, value=call)),)
         if side.held is not None and side.per > 1:
             self.ctx.need("register_of", type=kind)
             self.ctx.aligned_fragments.add(side.region.buffer.name)
@@ -337,8 +355,12 @@ class MmaWriter:
                 terms.append(self.ctx.thread_digit(weight, extent, place))
             elif inner is not None and weight < side.per:
                 terms.append(b.mul(inner, const(place)))
+                if weight * extent > side.per:  # neighbours of several registers
+                    terms.append(b.mul(self.register, const(side.per // weight * place)))
             elif value is not None:
                 index = b.div(value, const(weight))
+                if inner is not None:  # whole registers: value is a multiple of what one holds
+                    index = b.div(self.register, const(weight // side.per))
                 if weight * extent < side.fragment.values:
                     index = b.mod(index, const(extent))
                 terms.append(b.mul(index, const(place)))
@@ -411,7 +433,7 @@ class MmaWriter:
 
     def warp(self, side: Operand) -> Expr:
         """Where the warp's rows (a) or columns (b) start in the tile."""
-        plan, lanes = self.plan, self.ctx.target.lanes
+        plan, lanes = self.plan, self.ctx.target.team
         count, weight = (
             (plan.warps_m, lanes * plan.warps_n) if side.side == "a" else (plan.warps_n, lanes)
         )

@@ -114,9 +114,9 @@ def _without_instruction(ctx: Context, gemms: Sequence[Gemm]) -> dict[str, str]:
         fitting, reason = fitting_instructions(ctx, gemm)
         if fitting and not any(partitions(ctx, gemm, x) for x in fitting):
             instruction, (m, n, _) = fitting[0], gemm_extents(gemm)
-            warps = ctx.threads // ctx.target.lanes
+            warps = ctx.threads // ctx.target.team
             reason = (
-                f"{warps} {ctx.target.group}s cannot share {m} x {n} in pieces of "
+                f"{warps} {ctx.target.team_name}s cannot share {m} x {n} in pieces of "
                 f"{instruction.m} x {instruction.n}"
             )
         if reason:
@@ -238,7 +238,7 @@ def _tell(ctx: Context, gemm: Gemm, plan: GemmPlan, reason: str) -> None:
         )
         return
     name_warps(ctx, gemm, plan)
-    group = ctx.target.group
+    group = ctx.target.team_name
     ctx.choices.append(
         Choice(
             name=f"{group}s of {name}",

@@ -21,7 +21,7 @@ def operand_phases(
         if region.buffer.scope != "shared":
             continue
         if isinstance(plan, MatrixPlan):
-            own = _matrix(operand(ctx, gemm, plan, "a" if side == "a" else "b"), ctx.target.lanes)
+            own = _matrix(operand(ctx, gemm, plan, "a" if side == "a" else "b"), ctx.target.team)
         else:
             own = _micro(ctx, gemm, plan, side)
         found.append((region.buffer, own))
@@ -32,7 +32,7 @@ def _matrix(side: Operand, lanes: int) -> tuple[Phase, ...]:
     if side.way in ("rows", "turned rows"):
         return phases([(row, 0) for row in range(8)], 16)
     places = [_at(side, lane) for lane in range(lanes)]
-    count = side.fragment.values if side.way == "vector" else 1
+    count = {"vector": side.fragment.values, "registers": side.per}.get(side.way, 1)
     return phases(places, count * side.dtype.bytes)
 
 

@@ -245,8 +245,8 @@ class _Reduction:
             fields["name"] = name
         self.ctx.reducers[name] = (fields["type"], combined)
         mask = self.ctx.target.shuffle_mask
-        if mask is not None and self.ctx.threads < 32:
-            mask = hex((1 << self.ctx.threads) - 1) + "u"
+        if mask is not None and self.ctx.threads < lanes:
+            mask = self.ctx.target.mask(self.ctx.threads)
         first, last = digit.weight * digit.extent // 2, digit.weight
         at = str(first) if first == last else "offset"
         carrier = self.ctx.target.shuffle_as.get(self.dtype.name)

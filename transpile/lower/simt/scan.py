@@ -274,7 +274,7 @@ class _Scan:
         target = self.ctx.target
         mask = target.shuffle_mask
         if mask is not None and self.ctx.threads < target.lanes:
-            mask = hex((1 << self.ctx.threads) - 1) + "u"
+            mask = target.mask(self.ctx.threads)
         return {
             "type": target.dialect.types[self.dtype.name],
             "carrier": target.shuffle_as.get(self.dtype.name, ""),

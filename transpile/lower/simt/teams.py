@@ -59,12 +59,14 @@ def team_of(ctx: Context, active: Sequence[bool]) -> Team | None:
 
 def _meeting(ctx: Context, first: int, count: int) -> Expr | None:
     lanes = ctx.target.lanes
-    if ctx.target.shuffle_mask is None:
-        return CCall(dtype=INT32, function="wave_sync", args=()) if count <= lanes else None
     if count <= lanes:
-        mask = b.local(hex((1 << count) - 1) + "u")
-        return CCall(dtype=INT32, function="__syncwarp", args=(mask,))
-    if count % lanes:
+        if ctx.target.lanes_meet == "mask":
+            mask = b.local(ctx.target.mask(count))
+            return CCall(dtype=INT32, function="__syncwarp", args=(mask,))
+        if ctx.target.lanes_meet == "wave":
+            return CCall(dtype=INT32, function="wave_sync", args=())
+        return None
+    if count % lanes or not ctx.target.named_barriers:
         return None
     number = ctx.teams.setdefault((first, count), len(ctx.teams) + 1)
     return CCall(

@@ -32,6 +32,21 @@ enum EmuAtomic {
     ATOMIC_STORE,
 };
 
+// Matrix units whose fragments are maps from (lane, value) to (row, column): models/fragments.cpp.
+enum EmuFragments {
+    FRAGMENTS_MMAC_16,    // Hygon, 16x16x16
+    FRAGMENTS_MMAC_32,    // Hygon, 16x16x32
+    FRAGMENTS_MXC_16,     // MetaX, 16x16x16
+    FRAGMENTS_FMMA_16,    // Moore Threads mp_22, 32x32x16, both operands k-major
+    FRAGMENTS_IMMA_32,    // Moore Threads mp_22, 32x32x32, both operands k-major
+    FRAGMENTS_WMMA_16,    // Moore Threads mp_31, 16x16x16, both operands k-major
+    FRAGMENTS_WMMA_32,    // Moore Threads mp_31, 16x16x32, both operands k-major
+    FRAGMENTS_TC01_16,    // T-Head ppu_10, 16x16x16
+    FRAGMENTS_TC01_32,    // T-Head ppu_10, 16x16x32
+    FRAGMENTS_TC02_16,    // T-Head ppu_15, 16x16x16
+    FRAGMENTS_TC02_32,    // T-Head ppu_15, 16x16x32
+};
+
 // Element types of atomics, matrix fragments and conversions.
 enum EmuType {
     TYPE_S8,

@@ -51,11 +51,14 @@ void* emu_shared_pointer(uint32_t address);
 
 uint32_t emu_barrier(uint32_t id, uint32_t expected, int predicate, const char* name);
 void emu_barrier_arrive(uint32_t id, uint32_t expected);
-void emu_warp_barrier(uint32_t mask);
+void emu_warp_barrier(uint64_t mask);
 void emu_wave_barrier();
 uint32_t emu_active_mask();
 void emu_shuffle(void* value, int bytes, int mode, int arg, int width, uint64_t mask);
 uint64_t emu_vote(int kind, uint64_t mask, uint64_t value, int* pred);
+uint32_t emu_active_mask_of_32();
+void emu_shuffle_of_32(void* value, int bytes, int mode, int arg, int width, uint32_t mask);
+uint32_t emu_vote_of_32(int kind, uint32_t mask, uint64_t value, int* pred);
 void emu_atomic(int op, int type, void* at, void* old, const void* value, const void* compare);
 void emu_fence();
 void emu_argument(void* to, void** args, size_t at, size_t bytes);

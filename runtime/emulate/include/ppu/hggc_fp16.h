@@ -1,0 +1,2 @@
+#pragma once
+#include "../emulate/half.h"

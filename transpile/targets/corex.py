@@ -1,0 +1,47 @@
+"""Iluvatar CoreX: CUDA's spelling on waves of 64. Facts: the vendor's public compiler back ends.
+
+Its matrix builtins and copies to shared memory are not documented in C, so products are plain
+arithmetic and copies pass through registers. How to compile a module alone is not documented either: the
+command makes a library whose kernels are launched through CUDA's run-time functions.
+"""
+
+from __future__ import annotations
+
+from tile2c.transpile.targets.simt import SimtTarget
+from tile2c.transpile.targets.spelling import C_TYPES, RESERVED, atomics, plain_functions
+from tile2c.transpile.targets.target import Dialect
+
+_KB = 1024
+
+TARGETS: tuple[SimtTarget, ...] = (
+    SimtTarget(
+        family="corex",
+        arch="ivcore11",
+        planner="simt",
+        suffix=".cu",
+        templates=("simt",),
+        dialect=Dialect(
+            types=C_TYPES | {"float16": "half", "bfloat16": "__nv_bfloat16"},
+            headers={"float16": ("cuda_fp16.h",), "bfloat16": ("cuda_bf16.h",)},
+            functions=plain_functions(),
+            to_float={"float16": "__half2float", "bfloat16": "__bfloat162float"},
+            from_float={"float16": "__float2half", "bfloat16": "__float2bfloat16"},
+            reserved=RESERVED,
+        ),
+        compile="clang++ -x cuda --cuda-gpu-arch=ivcore11 --cuda-path=$COREX -O3 -std=c++17 -fPIC -shared "
+        "{file} -o {stem}.so",
+        module_suffix=".so",
+        proven="never run on silicon",
+        facts="vendor's public source; width of masks and compile command inferred",
+        summary="Iluvatar BI-V150: plain arithmetic, waves of 64",
+        lanes=64,
+        group="warp",
+        shuffle="__shfl_xor_sync",
+        shuffle_mask="0xffffffffffffffffull",
+        static_shared=48 * _KB,
+        max_shared=128 * _KB,
+        async_copy=(),
+        atomics=atomics("float32"),
+        swap_small="compare_swap({word}, {seen}, {next})",
+    ),
+)
