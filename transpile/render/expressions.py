@@ -65,7 +65,8 @@ class CPrinter:
             return expr.array + "".join(f"[{self(s)}]" for s in expr.subscripts), _PRIMARY
         if isinstance(expr, CCall):
             template = f"<{', '.join(self(t) for t in expr.template)}>" if expr.template else ""
-            return f"{expr.function}{template}({self._args(expr.args)})", _PRIMARY
+            args = ", ".join(self._long(arg) for arg in expr.args)
+            return f"{expr.function}{template}({args})", _PRIMARY
         if isinstance(expr, Address):
             return f"&{self._at(expr.element, _UNARY)}", _UNARY
         if isinstance(expr, Wide):
@@ -74,7 +75,8 @@ class CPrinter:
             return self._binary(expr)
         if isinstance(expr, Unary):
             sign = "!" if expr.op == "not" else expr.op
-            return f"{sign}{self._at(expr.a, _UNARY)}", _UNARY
+            text = self._at(expr.a, _UNARY)
+            return f"{sign}({text})" if text.startswith(sign) else f"{sign}{text}", _UNARY
         if isinstance(expr, Compare):
             level = _COMPARE[expr.op]
             if expr.op == "<" and isinstance(expr.a, Const) and not isinstance(expr.b, Const):
@@ -140,8 +142,8 @@ class CPrinter:
         return f"{name}({self._args(args)})", _PRIMARY
 
     def _long(self, expr: Expr) -> str:
-        """A 64-bit argument of a function that C overloads: `0ll`, as `0` would be an int."""
-        if not isinstance(expr, Const):
+        """An argument of a function that C overloads: `0ll` in 64 bits, as `0` would be an int."""
+        if not isinstance(expr, Const) or expr.dtype.name != "int64":
             return self(expr)
         text = self(expr)
         if expr.name is not None:
