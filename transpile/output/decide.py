@@ -43,6 +43,8 @@ class Found:
             return False
         if self.base is not None and header.normalized(self.base) == header.normalized(self.text):
             return False
+        if self.base and header.digest_remark(self.base) != header.digest_remark(self.text):
+            return True
         return not header.is_as_generated(self.text)
 
     @property

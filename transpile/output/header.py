@@ -106,6 +106,12 @@ def written_digest(text: str) -> str:
     return found[2] if found else ""
 
 
+def digest_remark(text: str) -> str:
+    """What stands behind the digest: the digest does not cover its own line."""
+    found = _DIGEST_LINE.search(normalized(text))
+    return (found[2] or "") if found else ""
+
+
 def compile_command(text: str) -> str | None:
     """The command in the header's `compile` line, or None without one."""
     header = "".join(split(normalized(text)).header)
