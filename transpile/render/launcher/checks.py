@@ -44,11 +44,11 @@ def _sizes(record: KernelRecord, names: Mapping[str, str], wide: frozenset[str])
     for size in record.sizes:
         name = names[size]
         if size in wide:
-            yield Check(f"{name}_out_of_range", f"{name} < 0", f"{size} is negative")
+            yield Check(_word(name, "out_of_range"), f"{name} < 0", f"{size} is negative")
         else:
             condition = f"{name} < 0 || {name} > largest_size"
             yield Check(
-                f"{name}_out_of_range", condition, f"{size} is not within 0 to {LARGEST_SIZE}"
+                _word(name, "out_of_range"), condition, f"{size} is not within 0 to {LARGEST_SIZE}"
             )
 
 
@@ -58,7 +58,7 @@ def _nulls(record: KernelRecord, c: CExpressions) -> Iterator[Check]:
             name = c.tensors[argument.name]
             parts = [f"{c(extent, within=12)} > 0" for extent in _symbolic(argument)]
             yield Check(
-                f"{name}_null", " && ".join([f"!{name}", *parts]), f"{argument.name} is null"
+                _word(name, "null"), " && ".join([f"!{name}", *parts]), f"{argument.name} is null"
             )
 
 
@@ -81,12 +81,17 @@ def _promise(condition: str, record: KernelRecord, c: CExpressions) -> Check:
     failure = c(condition.replace("==", "!="))
     if name in c.tensors:
         return Check(
-            f"{c.tensors[name]}_misaligned",
+            _word(c.tensors[name], "misaligned"),
             failure,
             f"{name} does not start at a multiple of {divisor} bytes",
         )
     return Check(
-        f"{c.names.get(name, name)}_not_multiple_of_{divisor}",
+        _word(c.names.get(name, name), f"not_multiple_of_{divisor}"),
         failure,
         f"{name} is not a multiple of {divisor}",
     )
+
+
+def _word(name: str, what: str) -> str:
+    """A code's name; two underscores in a row are the compiler's."""
+    return f"{name.strip('_')}_{what}"

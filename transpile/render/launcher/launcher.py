@@ -22,6 +22,7 @@ from tile2c.transpile.render.finish import head
 from tile2c.transpile.render.header import DIGEST
 from tile2c.transpile.render.launcher.checks import LARGEST_SIZE, Check, argument_checks
 from tile2c.transpile.render.launcher.expressions import CExpressions
+from tile2c.transpile.render.launcher.layout import fit, packed
 from tile2c.transpile.render.launcher.names import Names, names_for
 from tile2c.transpile.targets.host import PLAIN_TYPES, Host
 
@@ -102,7 +103,7 @@ def write(
         f"compile  {target.host.compile.format(**paths)}",
         f"kernels  {target.host.together.format(file=stem)}",
     ]
-    declaration = _parameters(writer)
+    signature = _signature(writer)
     header = fill(
         target.templates,
         "launcher/header.j2",
@@ -115,7 +116,7 @@ def write(
                 if a.kind == "tensor" and (struct := target.host.structs.get(a.dtype))
             }
         ),
-        parameters=declaration,
+        signature=signature,
         workspace=_workspace_parameters(writer),
         codes=[
             {"name": check.code, "value": -number, "message": check.message}
@@ -129,11 +130,11 @@ def write(
         lines=head([*lines, *compiled, sign]),
         header=names.header,
         file=stem,
-        parameters=declaration,
+        signature=signature,
         workspace=_workspace(writer),
         **source,
     )
-    return Launcher(header + "\n", text + "\n", names)
+    return Launcher(fit(header) + "\n", fit(text) + "\n", names)
 
 
 def _version() -> str:
@@ -142,7 +143,7 @@ def _version() -> str:
     return __version__
 
 
-def _parameters(writer: _Writer) -> list[Fields]:
+def _signature(writer: _Writer) -> str:
     """What the function takes: the author's arguments, sizes, workspace, stream."""
     names, found = writer.names, []
     for argument in writer.record.arguments:
@@ -156,22 +157,23 @@ def _parameters(writer: _Writer) -> list[Fields]:
         found.append((f"{const}{writer.type_of(argument)}* {name}", _remark(argument)))
     found += [(f"int64_t {names.of[size]}", "") for size in writer.record.sizes]
     if writer.record.workspace_bytes is not None:
-        found += [(f"void* {names.workspace}", "scratch memory on the device"),
-                  (f"size_t {names.workspace_bytes}", "its size")]  # fmt: skip
-    found.append((f"struct {writer.host.stream}* {names.stream}", "null: the default stream"))
-    return _listed(found)
+        found += [
+            (f"void* {names.workspace}", "scratch memory on the device"),
+            (f"size_t {names.workspace_bytes}", ""),
+        ]
+    found.append((f"struct {writer.host.stream}* {names.stream}", ""))
+    return _laid_out(f"int {names.launch}(", found)
 
 
-def _listed(found: Sequence[tuple[str, str]]) -> list[Fields]:
-    last = len(found) - 1
-    return [
-        {
-            "declaration": declaration,
-            "comma": "" if index == last else ",",
-            "remark": f"  // {remark}" if remark else "",
-        }
-        for index, (declaration, remark) in enumerate(found)
-    ]
+def _laid_out(head: str, parameters: Sequence[tuple[str, str]]) -> str:
+    """Parameters behind the bracket: those with a remark on lines of their own."""
+    start, lines = " " * len(head), []
+    for remarked, run in groupby(parameters, key=lambda item: bool(item[1])):
+        if remarked:
+            lines += [f"{start}{declaration},  // {remark}" for declaration, remark in run]
+        else:
+            lines += packed(start, [f"{declaration}," for declaration, _ in run], "", " ")
+    return head + "\n".join(lines)[len(head) :].removesuffix(",") + ")"
 
 
 def _remark(argument: Argument) -> str:
@@ -244,8 +246,8 @@ def _source(writer: _Writer) -> tuple[list[Check], Fields]:
 def _opening(part: Fields, number: int) -> str:
     """How a launch of a group begins; the braces are the template's."""
     if part["when"] is None:
-        return "else " if number else ""
-    return f"{'else ' if number else ''}if ({part['when']}) "
+        return "} else " if number else ""
+    return f"{'} else ' if number else ''}if ({part['when']}) "
 
 
 def _later(writer: _Writer, maps: Sequence[Fields], shared: int) -> list[Check]:
@@ -254,8 +256,10 @@ def _later(writer: _Writer, maps: Sequence[Fields], shared: int) -> list[Check]:
     if writer.record.workspace_bytes is not None:
         pointer = names.workspace
         align = writer.record.workspace_align
+        writer.c.helpers.add("address")
         found += [
             Check(f"{pointer}_too_small", "", "the workspace is too small"),
+            Check(f"{pointer}_null", "", "the workspace is null"),
             Check(
                 f"{pointer}_misaligned",
                 "",
