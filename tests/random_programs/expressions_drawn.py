@@ -59,7 +59,10 @@ def clamped(number: Number, low: int, high: int) -> Number:
         return number
     text = f"T.min(T.max({number.text}, {low}), {high})"
     return replace(
-        number, text=text, low=max(low, min(number.low, high)), high=min(high, max(number.high, low))
+        number,
+        text=text,
+        low=max(low, min(number.low, high)),
+        high=min(high, max(number.high, low)),
     )
 
 

@@ -65,12 +65,12 @@ def _plain(program: TileProgram) -> str:
 
 def _lazy(program: TileProgram) -> str:
     """A factory: sizes that are run-time ones are its parameters without a value."""
-    free = [letter for letter in "MNK" if letter in program.shape.run_time and used(program, letter)]
+    free = [
+        letter for letter in "MNK" if letter in program.shape.run_time and used(program, letter)
+    ]
     factory = f"@tilelang.jit\ndef {program.name}({', '.join(free)}):\n"
     inner = "@T.prim_func\n" + _signature(program, "main") + indent(_launches(program), TAB)
-    return (
-        _constants(program) + "\n\n" + factory + indent(inner, TAB) + f"\n{TAB}return main\n"
-    )
+    return _constants(program) + "\n\n" + factory + indent(inner, TAB) + f"\n{TAB}return main\n"
 
 
 def _eager(program: TileProgram) -> str:

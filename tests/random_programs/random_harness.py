@@ -100,7 +100,8 @@ def _transpiled(seed: int, program: TileProgram, target: str, folder: Path) -> _
             plan = lower.lower(function, chosen, diagnostics)
         except InputError as error:
             diagnostics.add(error.diagnostic)
-        else:
+            plan = None
+        if plan is not None:
             text = render.render(plan, chosen, normal, several=False, again="")
             manifest = {**text.manifest}
             known = manifest.get("requires") or []
@@ -120,9 +121,7 @@ _INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
 def combined(texts: Sequence[tuple[str, str]]) -> str:
     """One file of several kernel texts: their includes, then each in its namespace."""
     includes = sorted({line for _, text in texts for line in _INCLUDE.findall(text)})
-    parts = [
-        f"namespace of_{name} {{\n{_INCLUDE.sub('', text)}\n}}\n" for name, text in texts
-    ]
+    parts = [f"namespace of_{name} {{\n{_INCLUDE.sub('', text)}\n}}\n" for name, text in texts]
     parts += [f"using namespace of_{name};\n" for name, _ in texts]  # the kernels' table is behind
     return "".join(includes) + "".join(parts)
 
@@ -146,9 +145,7 @@ def _compiled(ready: list[_Ready], target: str, folder: Path) -> list[Outcome]:
         combined([(f"k{item.seed}", item.kernel_text) for item in ready]), encoding="utf-8"
     )
     try:
-        module = emulate.load(
-            path, family=family, arch=arch, checks=frozenset(("races", "memory"))
-        )
+        module = emulate.load(path, family=family, arch=arch, checks=frozenset(("races", "memory")))
     except KernelError as error:
         item = _named(error, path, ready)
         rest = [other for other in ready if other is not item]
@@ -183,7 +180,9 @@ def _ran(item: _Ready, kernel: Kernel, target: str) -> Outcome:
         problem
         for tensor in item.program.tensors
         if tensor.name in exact
-        and (problem := difference(tensor, given[tensor.name], exact[tensor.name], wide[tensor.name]))
+        and (
+            problem := difference(tensor, given[tensor.name], exact[tensor.name], wide[tensor.name])
+        )
     ]
     kind = "wrong" if problems else "ok"
     return Outcome(item.seed, target, kind, "\n".join(problems), text)

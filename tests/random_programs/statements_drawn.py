@@ -121,9 +121,7 @@ class Launch:
         return f"{tensor.name}[{', '.join(parts)}]"
 
     def element(self, tensor: Tensor) -> str:
-        parts = [
-            "bz" if d == "Z" else f"{self.base(d)} + {VARIABLES[d]}" for d in tensor.dims
-        ]
+        parts = ["bz" if d == "Z" else f"{self.base(d)} + {VARIABLES[d]}" for d in tensor.dims]
         return f"{tensor.name}[{', '.join(parts)}]"
 
     def at(self, tile: Tile, mirrored: bool = False) -> str:
@@ -341,7 +339,11 @@ class Launch:
         steps = self.shape.blocks("K")
         loop = self.random.choice(("T.serial({0})", "T.Pipelined({0}, num_stages={1})"))
         loop = loop.format("T.ceildiv(K, block_K)", self.random.randint(0, 3))
-        options = [f"transpose_{x}=True" for x, d, t in (("A", a_dims, "KM"), ("B", b_dims, "NK")) if d == t]
+        options = [
+            f"transpose_{x}=True"
+            for x, d, t in (("A", a_dims, "KM"), ("B", b_dims, "NK"))
+            if d == t
+        ]
         policy = self.random.choice(("", "", "FullRow", "FullCol"))
         if policy:
             options.append(f"policy=T.GemmWarpPolicy.{policy}")

@@ -156,6 +156,14 @@ class CPrinter:
             return f"{self.dialect.to_float[source.name]}({self(expr.a)})", _PRIMARY
         if source.name == "float32" and target.name in self.dialect.from_float:
             return f"{self.dialect.from_float[target.name]}({self(expr.a)})", _PRIMARY
+        if {source.name, target.name} == {
+            "float16",
+            "bfloat16",
+        }:  # headers differ in what they have
+            there = self.dialect.to_float.get(source.name)
+            back = self.dialect.from_float.get(target.name)
+            if there is not None and back is not None:
+                return f"{back}({there}({self(expr.a)}))", _PRIMARY
         if target.name == "bool":
             return f"{self._at(expr.a, _EQ + 1)} != 0", _EQ
         name = self.type_name(target)
