@@ -14,7 +14,7 @@ def top_k(X, k: int = 6, block_M: int = 64, threads: int = 128):
     """
     M = T.dynamic("M")
     N = T.const("N")
-    X: T.Tensor[[M, N], "float32"]
+    X: T.Tensor((M, N), "float32")
     values = T.empty((M, k), "float32")
     indices = T.empty((M, k), "int32")
 

@@ -26,7 +26,8 @@ def transpose_scale_bias(block_M=64, block_N=64, scale=0.5, dtype="float16", thr
 
             # Neighbours in i are neighbours in a row of Y, and lie a row apart in the tile.
             for j, i in T.Parallel(block_N, block_M):
-                Y[bx * block_N + j, by * block_M + i] = tile[i, j] * scale + bias[bx * block_N + j]
+                x = T.cast(tile[i, j], "float32")
+                Y[bx * block_N + j, by * block_M + i] = x * scale + bias[bx * block_N + j]
 
     return main
 

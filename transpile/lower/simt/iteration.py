@@ -156,7 +156,7 @@ def coordinate(
 def _over_chunks(ctx: Context, loop: ParallelLoop, names: list[str]) -> Iteration:
     """Coalesced: consecutive threads take consecutive vectors of the last dimension."""
     extents = [b.known(extent) for extent in loop.extents]
-    width = _chunk_width(ctx, loop, extents)
+    width = chunk_width(ctx, loop, extents)
     place = Place(
         values={var.name: b.local(name) for var, name in zip(loop.loop_vars, names, strict=True)}
     )
@@ -172,7 +172,7 @@ def _over_chunks(ctx: Context, loop: ParallelLoop, names: list[str]) -> Iteratio
     return Iteration(place, vector, width, frames, fixed, masks, [], owner)
 
 
-def _chunk_width(ctx: Context, loop: ParallelLoop, extents: list[int | None]) -> int:
+def chunk_width(ctx: Context, loop: ParallelLoop, extents: list[int | None]) -> int:
     """Elements a thread takes at once: narrower where threads would have nothing to do."""
     inner = extents[-1]
     if inner is None:

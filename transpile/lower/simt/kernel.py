@@ -46,10 +46,16 @@ from tile2c.transpile.lower.simt.hand_over import hand_over
 from tile2c.transpile.lower.simt.helper_order import ordered
 from tile2c.transpile.lower.simt.late_reductions import meet_after_loops
 from tile2c.transpile.lower.simt.launches import lower_launches
+from tile2c.transpile.lower.simt.loop_phases import tile_phases
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
 from tile2c.transpile.lower.simt.scan import scans_on_shared
-from tile2c.transpile.lower.simt.shared import choose_layouts, declare, swizzle_helpers
+from tile2c.transpile.lower.simt.shared import (
+    choose_layouts,
+    declare,
+    spread_loops,
+    swizzle_helpers,
+)
 from tile2c.transpile.lower.simt.signature import argument, headers, size_note
 from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
 from tile2c.transpile.lower.simt.steps import Node
@@ -233,6 +239,7 @@ class LoweredLaunch:
         choose_layouts(ctx, settled.gemms, settled.plans)
         self.zeroed, statements = drop_leading_fills(ctx, self.body)
         frames = self._frames(settled)
+        spread_loops(ctx, settled.gemms, tile_phases(ctx, settled.body, frames))
         nodes = BlockLowering(ctx, frames, settled.plans).body(statements)
         nodes = [node for node in nodes]
         shared_names = self._shared_between_threads()

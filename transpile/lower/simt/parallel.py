@@ -186,7 +186,10 @@ class _Body:
     def _skip_condition(self) -> list[Expr]:
         """Guards (IR) that all effects share: without them nothing is left to do."""
         common: list[Expr] | None = None
+        named = {stmt.var.name for stmt in self.loop.body if isinstance(stmt, Let)}
         for stmt in self.loop.body:
+            if isinstance(stmt, Let):  # nothing without the effects that use it
+                continue
             if not isinstance(stmt, Store | Atomic) or stmt.buffer.scope != "global":
                 return []
             if isinstance(stmt, Atomic) and stmt.result is not None:
@@ -194,6 +197,7 @@ class _Body:
             own = guards(self.ctx, stmt.buffer, stmt.index, self.it.place)
             if self.it.width > 1:  # the last dimension is the vector's own affair
                 own = [check for check in own if not b.mentions(check, self.last)]
+            own = [check for check in own if not any(b.mentions(check, name) for name in named)]
             common = own if common is None else [check for check in common if check in own]
         return common or []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -43,6 +44,19 @@ def choose_layouts(ctx: Context, gemms: list[Gemm], plans: dict[int, GemmPlan]) 
             _spread_over_banks(ctx, buffer, found)
 
 
+def spread_loops(
+    ctx: Context, gemms: list[Gemm], accesses: Iterable[tuple[Buffer, tuple[Phase, ...]]]
+) -> None:
+    """Layouts of the tiles that only parallel loops use, where rows as they are meet in their banks."""
+    operands = {region.buffer for gemm in gemms for region in (gemm.a, gemm.b, gemm.c)}
+    found: dict[Buffer, list[Phase]] = {}
+    for buffer, own in accesses:
+        if buffer not in operands and buffer.name not in ctx.shared:
+            found.setdefault(buffer, []).extend(own)
+    for buffer, own_phases in found.items():
+        _spread_over_banks(ctx, buffer, own_phases, tolerated=len(own_phases))
+
+
 def _takes_vectors(plan: GemmPlan) -> bool:
     return isinstance(plan, MatrixPlan) and plan.instruction.load == "plain"
 
@@ -56,14 +70,32 @@ def _function_name(ctx: Context, buffer: Buffer) -> str:
 _EXCHANGES = tuple(
     (chunk, divide, modulus)
     for chunk in (16, 32)
-    for divide, modulus in ((1, 8), (2, 4), (4, 2), (1, 4), (4, 8), (2, 8), (1, 2), (4, 4), (2, 2))
+    for divide, modulus in (
+        (1, 8),
+        (2, 4),
+        (4, 2),
+        (1, 4),
+        (4, 8),
+        (2, 8),
+        (1, 2),
+        (4, 4),
+        (2, 2),
+        (8, 8),
+        (8, 4),
+        (16, 8),
+    )
     if chunk * modulus <= 128
 )
 _PADS = (16, 32, 8, 4)  # bytes after each row
 
 
-def _spread_over_banks(ctx: Context, buffer: Buffer, reads: list[Phase]) -> None:
-    """The first layout of a fixed list without bank conflicts, else the one with the fewest."""
+def _spread_over_banks(
+    ctx: Context, buffer: Buffer, reads: list[Phase], tolerated: int = 0
+) -> None:
+    """The first layout of a fixed list without bank conflicts, else the one with the fewest.
+
+    More turns than `tolerated` that are left are worth a warning.
+    """
     size, columns = buffer.dtype.bytes, b.known(buffer.shape[-1]) or 1
     row_bytes, banks = columns * size, ctx.target.banks
     tried = [SharedLayout()]
@@ -82,7 +114,7 @@ def _spread_over_banks(ctx: Context, buffer: Buffer, reads: list[Phase]) -> None
         layout = replace(layout, function=_function_name(ctx, buffer))
     if layout.swizzled or layout.pad:
         ctx.shared[buffer.name] = layout
-    if best:
+    if best > tolerated:
         ctx.diagnostics.warning(
             "T2C518",
             f"lanes that read {buffer.name} together meet in the same banks: {len(reads)} accesses "

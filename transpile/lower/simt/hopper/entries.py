@@ -44,11 +44,17 @@ def plan_of(
             diagnostics,
             variant=True,
             unaligned=True,
-            taken=OTHERS_NAMES,
+            taken=OTHERS_NAMES | _layout_functions(whole),
         )
         return _beside(whole, other)
     except InputError:
         return whole.plan()  # what the ordinary path cannot do at all, the launch requires
+
+
+def _layout_functions(whole: WithRoles) -> frozenset[str]:
+    """Names of the functions that say how the entry with roles lays out its tiles."""
+    found = [helper for helper in whole.ctx.helpers.values() if helper.template == "swizzle"]
+    return frozenset(str(dict(helper.fields)["name"]) for helper in found)
 
 
 def _without_staging(
