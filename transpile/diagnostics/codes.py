@@ -74,6 +74,7 @@ CODES: dict[str, str] = {
     "T2C319": "iterations of T.Parallel race on the same elements",
     "T2C320": "a dimension that a buffer does not have",
     "T2C321": "a loop whose variables and extents differ in number",
+    "T2C322": "an array of the block that nothing reads",
     # 4xx: memory and launch
     "T2C401": "the shape of memory on the chip is not known",
     "T2C402": "a number of threads that cannot be",

@@ -21,7 +21,7 @@ from tile2c.transpile.ir.forms import (
     Store,
     While,
 )
-from tile2c.transpile.ir.walk import reads, writes
+from tile2c.transpile.ir.walk import expressions, loads, variables, writes
 from tile2c.transpile.lower import build as b
 
 _NAMES = ("i", "j", "k", "l", "m", "n", "ii", "jj", "kk", "ll", "mm", "nn")
@@ -56,13 +56,16 @@ def _rewrite(stmt: Stmt, taken: frozenset[str]) -> Stmt:
 
 def by_each_thread(loop: Parallel) -> Stmt:
     """The loop itself; where a private array takes part, serial loops that every thread runs."""
-    buffers = [
-        buffer
+    names = {var.name for var in loop.loop_vars}
+    private = ("local", "variable")
+    spread = [
+        load
         for stmt in loop.body
-        for buffer in (*reads(stmt), *writes(stmt))
-        if buffer.scope in ("local", "variable")
+        for expr in expressions(stmt)
+        for load in loads(expr)
+        if load.buffer.scope in private and any(var.name in names for var in variables(load))
     ]
-    if not buffers:
+    if not spread and all(x.scope not in private for stmt in loop.body for x in writes(stmt)):
         return loop
     body: tuple[Stmt, ...] = loop.body
     for var, extent in zip(reversed(loop.loop_vars), reversed(loop.extents), strict=True):

@@ -8,7 +8,7 @@ import libcst as cst
 from tile2c.transpile.ir.build import arithmetic
 from tile2c.transpile.ir.build.context import Builder, Poison, Stop, allocated_here
 from tile2c.transpile.ir.constants import constant_int
-from tile2c.transpile.ir.expr import Binary, Buffer, Const, Expr, Var
+from tile2c.transpile.ir.expr import Binary, Buffer, Const, Expr
 from tile2c.transpile.ir.walk import variables
 
 
@@ -103,8 +103,6 @@ def _variable(
 
 
 def _check_place(b: Builder, buffer: Buffer, index: tuple[Expr, ...], node: cst.Subscript) -> None:
-    if buffer.scope == "fragment":
-        _check_fragment(b, buffer, index, node)
     if buffer.scope == "local" and b.in_parallel:
         for expr in index:
             if any(var.name in b.parallel_vars for var in variables(expr)):
@@ -116,35 +114,3 @@ def _check_place(b: Builder, buffer: Buffer, index: tuple[Expr, ...], node: cst.
                     notes=allocated_here(buffer),
                     help=f"make {buffer.name} a fragment (T.alloc_fragment)",
                 )
-
-
-def _check_fragment(
-    b: Builder, buffer: Buffer, index: tuple[Expr, ...], node: cst.Subscript
-) -> None:
-    for dim, expr in enumerate(index):
-        if constant_int(buffer.shape[dim]) == 1 and constant_int(expr) == 0:
-            continue
-        value = constant_int(expr)
-        if value is not None and (value != 0 or not b.in_parallel):
-            _refuse_fragment(b, buffer, f"with the constant {value}", node)
-        if value is not None:
-            continue
-        for var in variables(expr):
-            if not _spread(b, var):
-                _refuse_fragment(b, buffer, f"by `{var.author or var.name}`", node)
-
-
-def _spread(b: Builder, var: Var) -> bool:
-    """Whether a variable may index a fragment: it runs over the iterations of a T.Parallel."""
-    return var.name in b.parallel_vars
-
-
-def _refuse_fragment(b: Builder, buffer: Buffer, how: str, node: cst.Subscript) -> None:
-    b.fail(
-        "T2C309",
-        f"the fragment {buffer.name} is indexed {how}: its elements are spread over the threads, "
-        "so only variables of T.Parallel index it",
-        node,
-        notes=allocated_here(buffer),
-        help="loop with T.Parallel, use T.reduce_sum and the like, or stage through T.alloc_shared",
-    )

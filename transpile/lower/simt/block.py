@@ -53,12 +53,16 @@ class BlockLowering:
     def __init__(self, ctx: Context, frames: Frames, matrices: dict[int, GemmPlan]) -> None:
         self.ctx, self.frames, self.matrices = ctx, frames, matrices
         self.divergence = Divergence(ctx.launch.body)
-        self.changing = {
-            buffer.name for stmt in statements(tuple(ctx.launch.body)) for buffer in writes(stmt)
-        }
+        self.changing: set[str] = set()
         names = {var.name: dim for dim, var in enumerate(ctx.launch.thread_vars)}
         self.threads = PerThread(ctx.launch.threads, names)
         self.active: tuple[bool, ...] = (True,) * ctx.threads  # threads that may get here
+
+    def whole(self, body: Sequence[Stmt]) -> list[Node]:
+        """All statements of the block."""
+        inside = statements(tuple(body))
+        self.changing = {buffer.name for stmt in inside for buffer in writes(stmt)}
+        return self.body(body)
 
     def body(self, statements: Sequence[Stmt]) -> list[Node]:
         found: list[Node] = []

@@ -13,7 +13,8 @@ from math import prod
 from tile2c.transpile.diagnostics import InputError
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Buffer, Expr, Var, const
-from tile2c.transpile.ir.forms import For, Gemm, If, Parallel, Pipelined, Reduce, Stmt, While
+from tile2c.transpile.ir.forms import For, Gemm, If, Parallel, Pipelined, Reduce, Stmt, Store, While
+from tile2c.transpile.ir.walk import expressions, loads
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.simt.access import all_loads, all_stores, vector_width
 from tile2c.transpile.lower.simt.context import Context
@@ -24,6 +25,8 @@ from tile2c.transpile.lower.simt.layouts import (
     default_layout,
     spread,
 )
+
+_MOST_KEPT = 64  # elements of a fragment that every thread keeps, for indices that are not spread
 
 Slot = tuple[str, int]  # ("x", dimension) or ("loop 3", dimension)
 
@@ -63,6 +66,7 @@ class _Classes(_Groups):
         super().__init__()
         self.members: dict[Slot, set[str]] = {}
         self.held: dict[Slot, list[tuple[str, int, int]]] = {}
+        self.whole: dict[Slot, tuple[Digit, ...]] = {}  # classes of which each thread has all
         for name, layout in (pinned or {}).items():
             for dim, digits in enumerate(layout.dims):
                 self.held[(name, dim)] = [digit.owner() for digit in digits]
@@ -82,7 +86,23 @@ class _Classes(_Groups):
         self.members[second] = names[0] | names[1]
         if owners[0] is not None:
             self.held[second] = owners[0]
+        if first in self.whole:
+            self.whole[second] = self.whole[first]
         return True
+
+    def keep(self, slot: Slot, extent: int) -> bool:
+        """Every thread gets all elements along the slot; False where others have decided on it."""
+        root = self.find(slot)
+        whole = _kept(extent)
+        owners = [digit.owner() for digit in whole]
+        if self.held.setdefault(root, owners) != owners:
+            return False
+        self.whole[root] = whole
+        return True
+
+
+def _kept(extent: int) -> tuple[Digit, ...]:
+    return (Digit("value", extent, 1, "k"),) if extent > 1 else ()
 
 
 class Apart(InputError):
@@ -133,6 +153,7 @@ def tie(
     classes = _Classes(pinned)
     loops: list[tuple[str, Parallel]] = []
     reduced: set[Slot] = set()
+    _keep_indexed(classes, body)
     for number, stmt in enumerate(walk(body)):
         if isinstance(stmt, Parallel):
             loops.append((f"loop {number}", stmt))
@@ -156,12 +177,61 @@ def _tie_loop(classes: _Classes, name: str, loop: Parallel) -> None:
         for dim, part in enumerate(index):
             if b.known(buffer.shape[dim]) == 1 and b.literal(part, 0):
                 continue
+            if not any(b.mentions(part, name) for name in positions) and (
+                classes.find((buffer.name, dim)) in classes.whole
+            ):
+                continue
             plain = isinstance(part, Var) and part.name in positions and fixed
             if not plain or not classes.tie(
                 (buffer.name, dim),
                 (name, positions[part.name]),  # type: ignore[attr-defined]
             ):
                 raise Apart(loop, buffer, index)
+
+
+def _keep_indexed(classes: _Classes, body: Sequence[Stmt]) -> None:
+    """Dimensions that serial code indexes: every thread keeps all their elements, if they are few.
+
+    Raises Apart for the rest: they are read from a shared tile.
+    """
+    stored = {
+        stmt.buffer.name
+        for stmt in walk(body)
+        if isinstance(stmt, Store) and stmt.buffer.scope == "fragment"
+    }
+    for stmt in walk(body):
+        alone: set[str] = set()  # the variables of T.Parallel
+        if isinstance(stmt, Parallel):
+            alone = {var.name for var in stmt.loop_vars}
+        for buffer, index in _serial_uses(stmt):
+            for dim, part in enumerate(index):
+                extent = b.known(buffer.shape[dim]) or 1
+                if extent == 1 or any(b.mentions(part, name) for name in alone):
+                    continue
+                looked_up = not alone and b.known(part) is None and buffer.name not in stored
+                kept = not looked_up and _few(buffer, index, alone)
+                if not kept or not classes.keep((buffer.name, dim), extent):
+                    raise Apart(stmt, buffer, index)
+
+
+def _few(buffer: Buffer, index: tuple[Expr, ...], alone: set[str]) -> bool:
+    """Whether a thread can keep all that these indices reach."""
+    return _MOST_KEPT >= prod(
+        b.known(extent) or 1
+        for extent, part in zip(buffer.shape, index, strict=True)
+        if not any(b.mentions(part, name) for name in alone)
+    )
+
+
+def _serial_uses(stmt: Stmt) -> list[tuple[Buffer, tuple[Expr, ...]]]:
+    """Elements of fragments that the statement itself reads and writes."""
+    if isinstance(stmt, Parallel):
+        found = _accessed(stmt)
+    else:
+        found = [(load.buffer, load.index) for e in expressions(stmt) for load in loads(e)]
+        if isinstance(stmt, Store):
+            found.append((stmt.buffer, stmt.index))
+    return [use for use in found if use[0].scope == "fragment"]
 
 
 def _read(loop: Parallel) -> list[tuple[Buffer, tuple[Expr, ...]]]:
@@ -241,6 +311,11 @@ class _Distribution:
                         "number of rows (or policy)",
                     )
 
+    def keep(self) -> None:
+        """Dimensions that every thread has all of."""
+        for root, digits in self.classes.whole.items():
+            self.digits.setdefault(self.classes.find(root), digits)
+
     def fill(self, reduced: set[Slot]) -> None:
         """The other fragments, the largest first; what no fragment has, loops spread themselves."""
         tiles = [(buffer.name, _extents(buffer.shape)) for buffer in self.members.fragments]
@@ -285,10 +360,16 @@ class _Distribution:
                 continue
             for var, size in zip(loop.loop_vars, loop.extents, strict=True):
                 ctx.facts = ctx.facts.with_range(var, const(0), size)
-            accesses = [x for x in _accessed(loop) if x[0].scope in ("global", "shared")]
+            along = loop.loop_vars[last].name
+            accesses = [
+                (buffer, index)
+                for buffer, index in _accessed(loop)
+                if buffer.scope in ("global", "shared")
+                and any(b.mentions(part, along) for part in index)
+            ]
             if accesses:
                 found = True
-                width = min(width, vector_width(ctx, accesses, loop.loop_vars[last].name, extent))
+                width = min(width, vector_width(ctx, accesses, along, extent))
             ctx.facts = facts
         return width if found else 1
 
@@ -348,6 +429,7 @@ def _distribute(
 ) -> None:
     distribution = _Distribution(ctx, classes, members, pinned)
     distribution.pin()
+    distribution.keep()
     distribution.fill(reduced)
     for buffer in members.fragments:
         shape = tuple(b.known(extent) or 1 for extent in buffer.shape)

@@ -45,7 +45,7 @@ def hand_over(ctx: Context, body: tuple[Stmt, ...], found: Apart) -> tuple[Stmt,
     elif isinstance(stmt, Reduce):
         parts = _reduction(ctx, stmt)
     else:
-        raise found
+        parts = _looked_up(ctx, found)
     if parts[1] is stmt:
         raise found
     return _placed(body, stmt, parts, found.buffer)
@@ -93,10 +93,7 @@ def fresh(ctx: Context, like: Buffer, scope: str, *wishes: str) -> Buffer:
 
 
 def _loop(ctx: Context, loop: Parallel, source: Buffer) -> Rewritten:
-    tile = ctx.handed.get(source.name)
-    if tile is None:
-        tile = fresh(ctx, source, "shared", f"{source.name}_shared", f"{source.name}_tile")
-        ctx.handed[source.name] = tile
+    tile = _tile(ctx, source)
     stored = any(buffer == source for buffer, _ in all_stores(loop.body))
     moved = _renamed(loop, source, tile)
     before: list[Stmt] = []
@@ -107,6 +104,26 @@ def _loop(ctx: Context, loop: Parallel, source: Buffer) -> Rewritten:
     if stored:
         after.append(copied(ctx, tile, source, f"{source.name} is held by its threads again"))
     return before, moved, after
+
+
+def _looked_up(ctx: Context, found: Apart) -> Rewritten:
+    """Serial code that asks for elements by number reads them from the shared tile."""
+    stmt, source = found.stmt, found.buffer
+    inside = list(statements((stmt,)))
+    if any(buffer == source for inner in inside for buffer in writes(inner)):
+        raise found
+    tile = _tile(ctx, source)
+    what = f"{source.name} changes hands: every thread asks for elements of others"
+    return [copied(ctx, source, tile, what)], _renamed(stmt, source, tile), []
+
+
+def _tile(ctx: Context, source: Buffer) -> Buffer:
+    """The shared tile that a fragment goes through."""
+    tile = ctx.handed.get(source.name)
+    if tile is None:
+        tile = fresh(ctx, source, "shared", f"{source.name}_shared", f"{source.name}_tile")
+        ctx.handed[source.name] = tile
+    return tile
 
 
 def _overwrites(loop: Parallel, target: Buffer) -> bool:

@@ -7,7 +7,7 @@ from math import prod
 
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Buffer, Expr, Var, const
+from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var, const
 from tile2c.transpile.ir.forms import Stmt, Store
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CStmt, Loop
@@ -93,15 +93,20 @@ def _over_layout(ctx: Context, loop: ParallelLoop, layout: Layout, names: list[s
             frames.append(loop_over(name, const(digit.extent)))
     for name in taken:
         ctx.namer.release(name)
-    coordinates = []
+    coordinates: list[tuple[str, Expr]] = []
     masks: list[Expr] = []
+    values: list[Expr] = []
     for dim, name in enumerate(names):
         skip = vector if dim == last else None
-        coordinates.append((name, coordinate(ctx, layout, dim, digits, skip)))
+        value = coordinate(ctx, layout, dim, digits, skip)
+        if not isinstance(value, Const | Var):  # a number or a name needs no other name
+            coordinates.append((name, value))
+            value = b.local(name)
+        values.append(value)
         if layout.padded(dim) and not only_fragments(loop):
-            masks.append(b.less(b.local(name), loop.extents[dim]))
+            masks.append(b.less(value, loop.extents[dim]))
     place = Place(
-        values={var.name: b.local(name) for var, name in zip(loop.loop_vars, names, strict=True)},
+        values={var.name: value for var, value in zip(loop.loop_vars, values, strict=True)},
         dims={var.name: dim for dim, var in enumerate(loop.loop_vars)},
         layout=layout,
         digits=digits,

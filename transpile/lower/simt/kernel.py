@@ -62,6 +62,7 @@ from tile2c.transpile.lower.simt.steps import Node
 from tile2c.transpile.lower.simt.sum_over_iterations import sum_over_iterations
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
 from tile2c.transpile.lower.simt.teams import team_frames
+from tile2c.transpile.lower.simt.unread import without_unread
 from tile2c.transpile.lower.simt.uses import (
     constants_in,
     functions_in,
@@ -203,7 +204,8 @@ class LoweredLaunch:
         ours = known - {
             var.name for stmt in walk(launch.body) for var in getattr(stmt, "loop_vars", ())
         }
-        loops = {stmt.var.name for stmt in walk(launch.body) if isinstance(stmt, For | Pipelined)}
+        inside = statements(launch.body)
+        loops = {stmt.var.name for stmt in inside if isinstance(stmt, For | Pipelined)}
         for name in sorted(ours - loops):
             namer.author(name)
         x, y, z = launch.threads
@@ -226,7 +228,7 @@ class LoweredLaunch:
         for var, name in zip(launch.thread_vars, "xyz", strict=False):
             self.ctx.values[var.name] = b.local(f"threadIdx.{name}")
         check_bounds(launch.body)
-        self.body = copies_as_loops(launch.body, ours)
+        self.body = copies_as_loops(without_unread(self.ctx, launch.body), ours)
         self.ctx.author_names = frozenset(ours)
         self.nodes, self.arcs = self._lower()
 
@@ -237,11 +239,10 @@ class LoweredLaunch:
         settled = self._settled()
         self.body = settled.body
         choose_layouts(ctx, settled.gemms, settled.plans)
-        self.zeroed, statements = drop_leading_fills(ctx, self.body)
+        self.zeroed, rest = drop_leading_fills(ctx, self.body)
         frames = self._frames(settled)
         spread_loops(ctx, settled.gemms, tile_phases(ctx, settled.body, frames))
-        nodes = BlockLowering(ctx, frames, settled.plans).body(statements)
-        nodes = [node for node in nodes]
+        nodes = BlockLowering(ctx, frames, settled.plans).whole(rest)
         shared_names = self._shared_between_threads()
         try:
             leaves = Divergence(ctx.launch.body).leaves(ctx.launch.body, ("return",))

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Binary, Buffer, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import Atomic, For, If, Let, Stmt, Store
-from tile2c.transpile.ir.walk import statements, writes
+from tile2c.transpile.ir.walk import loads, statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.facts import linear
 from tile2c.transpile.lower.plan import (
@@ -108,6 +108,7 @@ class _Body:
         self.before: list[CStmt] = []
         self.after: list[CStmt] = []
         self.names: list[str] = []
+        self.varying: frozenset[str] = frozenset()  # named values that differ along a vector
 
     def statements(self) -> tuple[CStmt, ...]:
         rows = self._skip_condition()
@@ -199,7 +200,10 @@ class _Body:
                 own = [check for check in own if not b.mentions(check, self.last)]
             own = [check for check in own if not any(b.mentions(check, name) for name in named)]
             common = own if common is None else [check for check in common if check in own]
-        return common or []
+        inner = _named_inside(self.loop.body)
+        return [
+            check for check in common or [] if not any(b.mentions(check, name) for name in inner)
+        ]
 
     def _name_parts(self) -> list[CStmt]:
         """Names for coordinates that are used more than once: guards and addresses share them."""
@@ -285,11 +289,14 @@ class _Body:
     # ---- vectors
 
     def _vector(self) -> tuple[CStmt, ...]:
-        direct = self._direct()
+        alike, rest = _alike(self.loop.body, self.last)
+        self.varying = _named_inside(rest)
+        self.before += lower_scalars(self.ctx, alike, self.it.place)
+        direct = self._direct(rest)
         if direct is not None:
             return direct
         place = self._element_place()
-        for stmt in self.loop.body:
+        for stmt in rest:
             value = stmt.value if isinstance(stmt, Store | Let) else None
             assert value is not None
             for part in b.walk(value):
@@ -297,18 +304,16 @@ class _Body:
                     self._read(part, place)
             if isinstance(stmt, Store):
                 self._write(stmt, place)
-        inner = lower_scalars(self.ctx, self._local_stores(), place)
+        inner = lower_scalars(self.ctx, rest, place)
         loop = changed(loop_over(_name(self.it.vector), const(self.it.width)), body=inner)
         return (*self.before, loop, *self.after)
-
-    def _local_stores(self) -> tuple[Stmt, ...]:
-        return self.loop.body
 
     def _moves_as_vector(self, buffer: Buffer, index: tuple[Expr, ...]) -> bool:
         return (
             buffer.scope in ("global", "shared")
             and not grouped(self.ctx, buffer)
             and neighbours(index, self.last)
+            and not any(b.mentions(part, name) for part in index for name in self.varying)
             and alignment(self.ctx, buffer, index, self.last, self.it.width) != "never"
         )
 
@@ -351,11 +356,11 @@ class _Body:
         assert self.it.vector is not None
         return self.it.vector
 
-    def _direct(self) -> tuple[CStmt, ...] | None:
+    def _direct(self, body: tuple[Stmt, ...]) -> tuple[CStmt, ...] | None:
         """A plain copy needs no loop over the vector's elements."""
-        if len(self.loop.body) != 1:
+        if len(body) != 1:
             return None
-        (stmt,) = self.loop.body
+        (stmt,) = body
         if not isinstance(stmt, Store) or not isinstance(stmt.value, Load):
             return None
         source, buffer = stmt.value, stmt.buffer
@@ -548,6 +553,32 @@ class _Body:
         if valid is not None:
             args = (*args, valid)
         return CCall(dtype=INT32, function=helper, args=args, template=template)
+
+
+def _named_inside(body: Sequence[Stmt]) -> frozenset[str]:
+    """Values that the iteration itself names."""
+    inside = statements(tuple(body))
+    return frozenset(stmt.var.name for stmt in inside if isinstance(stmt, Let | For))
+
+
+def _alike(body: Sequence[Stmt], last: str) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
+    """Named values that all elements of a vector share, and the other statements.
+
+    `last` is the variable that counts a vector's elements.
+    """
+    alike: list[Stmt] = []
+    rest: list[Stmt] = []
+    differs, written = {last}, set[str]()
+    for stmt in body:
+        written |= {buffer.name for buffer in writes(stmt)}
+        if isinstance(stmt, Let):
+            changed_here = any(load.buffer.name in written for load in loads(stmt.value))
+            if not changed_here and not any(b.mentions(stmt.value, name) for name in differs):
+                alike.append(stmt)
+                continue
+            differs.add(stmt.var.name)
+        rest.append(stmt)
+    return tuple(alike), tuple(rest)
 
 
 def _wishes(buffer: Buffer, position: int) -> tuple[str, ...]:

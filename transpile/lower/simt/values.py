@@ -263,6 +263,8 @@ def _digit_values(
                 for mine, other in zip(own, theirs, strict=True)
                 if mine.holder == "value"
             }
+    if len(own) == 1 and own[0].holder == "value":  # the thread has them all
+        return {(dim, own[0]): convert(ctx, part, place)}
     raise failure(
         "T2C503",
         f"{buffer.name} is held by other threads than this loop gives its elements to",
