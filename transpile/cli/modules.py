@@ -43,14 +43,15 @@ def compiler(reporter: Reporter) -> Compile:
 def verify_merge(kernel: GeneratedKernel, file: str, text: str) -> str | None:
     """What a compiler says against a merged text; None if it compiles or no compiler can tell.
 
-    The newly generated text goes first: what cannot compile that cannot judge the merge either.
+    A compiler that refuses the newly generated text too cannot judge the merge.
     """
     name = Path(file).name
     for attempt in (_with_vendor, _with_emulator):
-        before = attempt(kernel, name, kernel.text)
-        if before is None or before:
-            continue
-        return attempt(kernel, name, text) or None
+        complaint = attempt(kernel, name, text)
+        if complaint == "":
+            return None
+        if complaint is not None and attempt(kernel, name, kernel.text) == "":
+            return complaint
     return None
 
 

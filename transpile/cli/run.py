@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import Status, UsageProblem, suggestion
+from tile2c.transpile.diagnostics import Diagnostic, Severity
 from tile2c.transpile.diagnostics.diagnostic import failure
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
     from tile2c.transpile.cli.run_inputs import copied
 
     arguments, sizes = _arguments(options, kernel.record)
+    _tell(options, kernel.record, reporter)
     expected = _expected(options, kernel.record, arguments, reporter)
     where = "in the emulator" if kernel.backend.name == EMULATE else f"on {kernel.backend.name}"
     told = ", ".join(f"{name} = {value}" for name, value in sizes.items())
@@ -160,7 +162,10 @@ def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
             if options.time:
                 _print_times(kernel, named, sizes)
     except KernelError as error:
-        reporter.problem("T2C701", str(error), None)
+        from tile2c.transpile.cli.run_edited import statements
+
+        notes = statements(error)
+        reporter.show(Diagnostic(Severity.ERROR, "T2C701", str(error), None, notes))
         return Status.INPUT
     except CompileError as error:
         reporter.problem("T2C620", str(error), None)
@@ -208,6 +213,17 @@ def _arguments(options: RunOptions, record: KernelRecord) -> tuple[dict[str, Any
         given = given_inputs(options.inputs, record, sizes, options.seed)
         sizes = {**sizes, **sizes_of_inputs(record, given), **told}
     return arguments_for(record, sizes, options.seed, given), sizes
+
+
+def _tell(options: RunOptions, record: KernelRecord, reporter: Reporter) -> None:
+    from tile2c.transpile.cli.run_edited import remarks
+    from tile2c.transpile.cli.run_interpreter import source_of
+
+    out = Path(options.out)
+    compared = options.against == "interpreter"
+    source = source_of(record, out, options.source) if compared else None
+    for remark in remarks(out, record, source):
+        reporter.done(remark)
 
 
 def _expected(

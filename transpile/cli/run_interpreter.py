@@ -27,14 +27,14 @@ def interpreted(
     """The outputs by name, computed statement by statement with NumPy."""
     from tile2c.transpile.ir import interpret
 
-    function = _function(record, _source(record, out, source), reporter)
+    function = _function(record, source_of(record, out, source), reporter)
     try:
         return interpret.run(function, dict(arguments))
     except interpret.MeaningError as error:
         raise failure("T2C704", f"the tile program has no meaning here: {error}", None) from error
 
 
-def _source(record: KernelRecord, out: Path, given: str | None) -> Path:
+def source_of(record: KernelRecord, out: Path, given: str | None) -> Path:
     """The tile program: the file given, or the manifest's: remembered, or near OUT."""
     if given is not None:
         path = Path(given)

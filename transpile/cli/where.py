@@ -68,6 +68,19 @@ def where(arguments: Sequence[str]) -> int:
     return Status.DONE
 
 
+def statement_of(path: Path, line: int) -> str | None:
+    """`gemm.py:38:17: T.copy(…)` for a line of a kernel file, None where it is of no statement.
+
+    Raises InputError where the manifest or the map cannot be read.
+    """
+    from tile2c.transpile.output.origins import locate
+
+    found = locate(path, line)
+    if found is None or not found.places:
+        return None
+    return _shown(found.places[0], _source(found, None), _named(found))
+
+
 def _parsed(place: str) -> tuple[Path, int]:
     name, _, number = place.rpartition(":")
     if not name or not number.isdecimal() or int(number) < 1:
