@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir.dtypes import INT32, DType
@@ -16,6 +17,9 @@ from tile2c.transpile.lower.simt.layouts import Layout
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.steps import SharedUse
 from tile2c.transpile.targets.simt import SimtTarget
+
+if TYPE_CHECKING:
+    from tile2c.transpile.lower.simt.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,7 @@ class Context:
     wants_variant: bool = False  # some access would be vectorized if rows were known to be aligned
     layouts: dict[str, Layout] = field(default_factory=dict)  # fragment -> layout
     shared: dict[str, SharedLayout] = field(default_factory=dict)
+    running: Running | None = None  # pointers of the loads ahead that are lowered now
     ring: dict[str, Ring] = field(default_factory=dict)  # shared tile -> its copies
     arrays: list[SharedUse] = field(default_factory=list)
     array_types: dict[str, DType] = field(default_factory=dict)  # of the shared arrays

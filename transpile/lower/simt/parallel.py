@@ -37,6 +37,7 @@ from tile2c.transpile.lower.simt.access import (
     grouped,
     neighbours,
 )
+from tile2c.transpile.lower.simt.coalescing import warn_of_scattered
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.iteration import (
     Iteration,
@@ -48,6 +49,7 @@ from tile2c.transpile.lower.simt.iteration import (
     memory_accesses,
     only_fragments,
 )
+from tile2c.transpile.lower.simt.running import step_of
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, Step
 from tile2c.transpile.lower.simt.values import Place, convert, guards, offset, shared_element
@@ -60,6 +62,7 @@ def lower_parallel(ctx: Context, loop: ParallelLoop) -> Step:
         ctx.facts = ctx.facts.with_range(var, const(0), extent)
     held = [ctx.namer.author(var.author or var.name) for var in loop.loop_vars]
     iteration = iterate(ctx, loop, held)
+    warn_of_scattered(ctx, loop, iteration)
     body = _Body(ctx, loop, iteration).statements()
     for name in held:
         ctx.namer.release(name)
@@ -426,18 +429,25 @@ class _Body:
         turn, rows, stride, first = found
         base = source.buffer.name
         name = self.ctx.namer.ours(f"{base}_src", f"{base}_source")
-        self.it.outside.append(
-            Local(
-                dtype=source.dtype,
-                ctype=f"const {self.ctx.target.dialect.types[source.dtype.name]}*",
-                const=False,
-                names=(Declarator(name=name, value=first),),
-            )
-        )
+        ctype = f"const {self.ctx.target.dialect.types[source.dtype.name]}*"
+        step = self._step(source)
+        if step is not None and self.ctx.running is not None:
+            self.ctx.running.add(name, source.dtype, ctype, first, step)
+        else:
+            pointer = Declarator(name=name, value=first)
+            declared = Local(dtype=source.dtype, ctype=ctype, const=False, names=(pointer,))
+            self.it.outside.append(declared)
         steps: Expr = b.mul(turn, const(rows))
         if self.ctx.wide(source.buffer):
             steps = Wide(dtype=INT32, a=steps)
         return b.add(b.local(name), b.times(steps, stride))
+
+    def _step(self, source: Load) -> Expr | None:
+        """How far the place moves in a round of the loop that loads ahead, where that is constant."""
+        running = self.ctx.running
+        if running is None:
+            return None
+        return step_of(self.ctx, running.var, source.buffer, source.index)
 
     def _rows_apart(self, source: Load) -> tuple[Expr, int, Expr, Expr] | None:
         """The turn, rows a turn, their pitch and the first address, where turns take whole rows."""
@@ -459,6 +469,8 @@ class _Body:
         if rows is None or len(dims) != 1 or not neighbours_in(source.index, dims[0], own):
             return None
         values = {**it.place.values, own: start, loop.loop_vars[1].name: column}
+        if self.ctx.running is not None and self._step(source) is not None:
+            values[self.ctx.running.var.name] = self.ctx.running.start
         place = Place(values=values)
         where = offset(self.ctx, source.buffer, source.index, place)
         element = Element(dtype=source.dtype, array=source.buffer.name, subscripts=(where,))

@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Const, Expr, Var, const
-from tile2c.transpile.ir.forms import Let, Pipelined, Stmt
+from tile2c.transpile.ir.expr import Const, Expr, Select, Var, const
+from tile2c.transpile.ir.forms import Jump, Let, Pipelined, Stmt
+from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
+    Assign,
     Branch,
     CCall,
     Choice,
@@ -28,6 +30,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.lower.simt.context import Context, Ring
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
+from tile2c.transpile.lower.simt.running import Running
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
 from tile2c.transpile.lower.simt.tile_loads import (
@@ -94,6 +97,7 @@ class _Pipeline:
         self.depth = self._depth_expr()
         self.tiles = [tile_of(load).name for load in staging.loads]
         self.bound = bound_for(stmt, staging.loads) or ()
+        self.counted = staging.depth & (staging.depth - 1) != 0 and not _skips(stmt.body)
         self.loads = f"loads of {' and '.join(self.tiles)}"  # names them in `--emit plan`
 
     def _depth_expr(self) -> Const:
@@ -123,21 +127,49 @@ class _Pipeline:
     # ---- parts
 
     def _lambda(self, name: str, slot: str) -> Step:
+        """The loads of one round, called for one round after the other."""
+        ctx = self.ctx
         body: list[CStmt] = []
-        if slot:
+        running = None if self.bound else Running(self.stmt.var, self._start())
+        fill = ctx.namer.ours("fill", "fill_stage") if self.counted else slot
+        if self.counted:
+            self._use(fill)
+        elif slot:
             body.append(self._slot(slot, self.round))
-        body += lower_scalars(self.ctx, self.bound, Place(values={}))
+        body += lower_scalars(ctx, self.bound, Place(values={}))
+        ctx.running = running
         for load in self.staging.loads:
-            step = lower_parallel(self.ctx, staged_load(self.ctx, load))
+            step = lower_parallel(ctx, staged_load(ctx, load))
             for stmt in step.body:
                 assert isinstance(stmt, Section)
                 body.append(replace(stmt, blank=False))
+        ctx.running = None
+        declared: list[CStmt] = list(running.declared) if running else []
+        body += running.advanced if running else []
+        if self.counted:
+            declared.append(_counters(fill, slot))
+            body.append(self._next(fill))
+            self._use(slot)
         block = Lambda(name=name, params=(f"int {self.var}",), body=tuple(body))
-        return Step(body=(Section(body=(block,)),))
+        return Step(body=(Section(body=(*declared, block)),))
+
+    def _use(self, slot: str) -> None:
+        """What is lowered next means the tiles of this stage."""
+        for name in self.tiles:
+            self.ctx.ring[name] = replace(self.ctx.ring[name], slot=b.local(slot))
 
     def _slot(self, slot: str, at: Expr) -> Local:
         start = self._from_zero(at)
         return Local(dtype=INT32, names=(Declarator(name=slot, value=b.mod(start, self.depth)),))
+
+    def _next(self, slot: str) -> Assign:
+        """The following stage. A counter: the remainder by three is a chain of multiplications that
+        the first products after the barrier would wait for."""
+        later = b.add(b.local(slot), const(1))
+        value = Select(
+            dtype=INT32, condition=b.less(later, self.depth), a=later, b=const(0), lazy=False
+        )
+        return Assign(target=b.local(slot), value=value)
 
     def _from_zero(self, at: Expr) -> Expr:
         return b.sub(at, self.stmt.start) if not b.literal(self.stmt.start, 0) else at
@@ -201,12 +233,14 @@ class _Pipeline:
     def _loop(self, load: str, slot: str, stop: Expr) -> LoopStep:
         ahead = self.staging.ahead
         body: list[Node] = []
-        if slot:
+        if slot and not self.counted:
             body.append(Step(body=(self._slot(slot, self.round),)))
         issue = self._issue(load, stop)
         wait = self._wait(ahead)
         body += [wait, issue] if ahead else [issue, wait]
         body += self.lower_body(rest_of(self.stmt, self.staging.loads, self.bound))
+        if self.counted:
+            body.append(Step(body=(self._next(slot),)))
         frame = Loop(
             var=self.var,
             start=self._start(),
@@ -255,6 +289,16 @@ class _Pipeline:
         guarded = Branch(condition=b.less(later, stop), then=(start,))
         commit = self._commit("empty groups at the end keep the count for copies_wait right")
         return Step(body=(guarded, *commit), accesses=self._writes(ahead), quote=self.loads)
+
+
+def _counters(fill: str, use: str) -> Local:
+    names = tuple(Declarator(name=name, value=const(0)) for name in (fill, use))
+    return Local(dtype=INT32, const=False, names=names, remark="stages: loaded next, in use")
+
+
+def _skips(body: Sequence[Stmt]) -> bool:
+    """Whether a round may end early: what stands at its end is left out then."""
+    return any(isinstance(stmt, Jump) for stmt in statements(tuple(body)))
 
 
 def rest_of(stmt: Pipelined, loads: Sequence[TileLoad], bound: Sequence[Let]) -> list[Stmt]:

@@ -117,6 +117,8 @@ def _binary(ctx: Context, expr: Binary, place: Place) -> Expr:
         helper = {"//": "floor_div", "%": "floor_mod", "ceildiv": "ceil_div"}[expr.op]
         ctx.need(helper)
         return CCall(dtype=expr.dtype, function=helper, args=(a, y))
+    if expr.dtype == INT32 and (b.literal(a, 0) or b.literal(y, 0)) and expr.op in ("+", "*"):
+        return b.add(a, y) if expr.op == "+" else b.mul(a, y)  # a place that starts at nothing
     found = replace(expr, a=a, b=y)
     if expr.op == "<<" and expr.dtype.is_integer and expr.dtype.bits < 32:
         return Cast(dtype=expr.dtype, a=replace(found, dtype=INT32))  # C shifts in 32 bits

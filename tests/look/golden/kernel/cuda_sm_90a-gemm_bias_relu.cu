@@ -10,7 +10,7 @@
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   text     sha256 7cb3e3c8fea9  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 76297481440c  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -438,30 +438,31 @@ extern "C" __global__ void __launch_bounds__(256) gemm_bias_relu_any(
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int warp_m = warp / 2 * 32, warp_n = warp % 2 * 64;  // 4 x 2 warps of 32 x 64
 
+    const half* A_src = &A[size_t(by * block_M + threadIdx.x / 4) * K + threadIdx.x % 4 * 8];
+    const half* B_src = &B[size_t(threadIdx.x / 16) * N + bx * block_N + threadIdx.x % 16 * 8];
+    int fill = 0, stage = 0;  // stages: loaded next, in use
     auto load_tiles = [&](int ko) {
-        const int stage = ko % num_stages;
         // T.copy(A[by * block_M, ko * block_K], A_shared)
-        const half* A_src =
-            &A[size_t(by * block_M + threadIdx.x / 4) * K + ko * block_K + threadIdx.x % 4 * 8];
         UNROLL
         for (int turn = 0; turn < 2; ++turn) {
             const int i = turn * 64 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;
             const int valid = row < M ? K - col : 0;
-            copy_async<8, aligned>(&A_shared[stage][i][A_col(i, j)], A_src + size_t(turn * 64) * K,
+            copy_async<8, aligned>(&A_shared[fill][i][A_col(i, j)], A_src + size_t(turn * 64) * K,
                                    valid);
         }
         // T.copy(B[ko * block_K, bx * block_N], B_shared)
-        const half* B_src =
-            &B[size_t(ko * block_K + threadIdx.x / 16) * N + bx * block_N + threadIdx.x % 16 * 8];
         UNROLL
         for (int turn = 0; turn < 2; ++turn) {
             const int i = turn * 16 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int row = ko * block_K + i, col = bx * block_N + j;
             const int valid = row < K ? N - col : 0;
-            copy_async<8, aligned>(&B_shared[stage][i][B_col(i, j)], B_src + size_t(turn * 16) * N,
+            copy_async<8, aligned>(&B_shared[fill][i][B_col(i, j)], B_src + size_t(turn * 16) * N,
                                    valid);
         }
+        A_src += block_K;
+        B_src += size_t(block_K) * N;
+        fill = fill + 1 < num_stages ? fill + 1 : 0;
     };
 
     const int ko_end = (K + block_K - 1) / block_K;
@@ -472,7 +473,6 @@ extern "C" __global__ void __launch_bounds__(256) gemm_bias_relu_any(
 
     // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
     for (int ko = 0; ko < ko_end; ++ko) {
-        const int stage = ko % num_stages;
         // tile ko is complete for all threads; nobody still reads the stage refilled next
         __syncthreads();
         if (ko + num_stages - 1 < ko_end) load_tiles(ko + num_stages - 1);
@@ -492,6 +492,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_bias_relu_any(
                 for (int n = 0; n < 8; ++n)
                     mma(C_local[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
         }
+        stage = stage + 1 < num_stages ? stage + 1 : 0;
     }
 
     // Bias and activation are applied while the sums are still in registers.
