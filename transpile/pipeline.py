@@ -33,6 +33,18 @@ class Request:
     kernels: tuple[str, ...] = ()  # only these; empty means every kernel of the files
     line_info: bool = False
     spelled: tuple[str, ...] = ()  # the `-D` options as written, for the texts' `again` line
+    variants: tuple[tuple[Defines, tuple[str, ...]], ...] = ()  # several of both, in their place
+    optional: frozenset[str] = frozenset()  # names of `-D` values that the files need not have
+    licence: tuple[str, ...] = ()  # lines of comment on top of every text
+    license_header: str = ""  # the file they came from, for the texts' `again` line
+    several: bool | None = (
+        None  # whether symbols end in the architecture; None: with several targets
+    )
+    command: str = ""  # what makes the texts again, where no options do
+
+    def sets(self) -> tuple[tuple[Defines, tuple[str, ...]], ...]:
+        """Every set of `-D` values that kernels are made with."""
+        return self.variants or ((self.defines, self.spelled),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,20 +73,42 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
                     plan,
                     target,
                     kernel,
-                    several=len(request.targets) > 1,
+                    several=len(request.targets) > 1
+                    if request.several is None
+                    else request.several,
                     line_info=request.line_info,
-                    again=again(kernel, name, request.spelled),
+                    again=request.command
+                    or again(
+                        kernel, name, request.sets()[kernel.variant][1], request.license_header
+                    ),
                 )
                 known = text.manifest.get("requires") or []
                 assert isinstance(known, list)
                 promised = [text for text in promises(function) if text not in known]
                 manifest = {**text.manifest, "requires": [*known, *promised]}
                 manifest = with_author_names(manifest, function)
-                found.append(replace(text, manifest=manifest, resources=resources(plan)))
+                spelled = request.sets()[kernel.variant][1] if request.variants else None
+                text = replace(text, manifest=manifest, resources=resources(plan), defines=spelled)
+                found.append(under_licence(text, kernel.licence))
     return tuple(found)
 
 
-def again(kernel: NormalKernel, target: str, spelled: tuple[str, ...]) -> str:
+def under_licence(kernel: GeneratedKernel, licence: tuple[str, ...]) -> GeneratedKernel:
+    """The kernel's text below a licence comment, its lines moved down."""
+    if not licence:
+        return kernel
+    head = "".join(f"{line}\n" for line in (*licence, ""))
+    down = len(licence) + 1
+    origins = tuple(
+        replace(origin, first=origin.first + down, last=origin.last + down)
+        for origin in kernel.origins
+    )
+    return replace(kernel, text=head + kernel.text, origins=origins)
+
+
+def again(
+    kernel: NormalKernel, target: str, spelled: tuple[str, ...], license_header: str = ""
+) -> str:
     """The command that makes this kernel again, with those `-D` that mean something to it."""
     parts = [f"tile2c {PurePosixPath(kernel.source_file).name} -o . --target {target}"]
     for option in sorted(spelled):
@@ -82,6 +116,8 @@ def again(kernel: NormalKernel, target: str, spelled: tuple[str, ...]) -> str:
         known = name in kernel.parameters or name in kernel.sizes
         if known and (not owner or kernel.name.startswith(owner)):
             parts.append(f"-D {option}")
+    if license_header:
+        parts.append(f"--license-header {PurePosixPath(license_header).name}")
     return " ".join(parts)
 
 
@@ -145,6 +181,7 @@ def functions(
 def _normal_kernels(request: Request, diagnostics: Diagnostics) -> Iterator[NormalKernel]:
     """The normal forms of all files. A name that no file knows raises UnknownName."""
     from tile2c.transpile import read, stage
+    from tile2c.transpile.read.licence import licence_of
 
     met = stage.NamesMet()
     empty: list[Diagnostic] = []  # of files without a kernel
@@ -152,20 +189,30 @@ def _normal_kernels(request: Request, diagnostics: Diagnostics) -> Iterator[Norm
     for path in request.inputs:
         source = _attempt(diagnostics, read.read_source, path, diagnostics)
         if source is not None:
-            only, defines, own = request.kernels, request.defines, Diagnostics()
+            only, own = request.kernels, Diagnostics()
+            defines = tuple(values for values, _ in request.sets())
+            licence = _both(request.licence, licence_of(source))
             found = _attempt(own, stage.normalize, source, defines, only, own, met)
             whole = read.whole_file(source)
             for item in own.items:
                 is_empty = item.code == "T2C118" and item.span == whole
                 (empty.append if is_empty else diagnostics.add)(item)
             some = some or bool(found)
-            yield from found or ()
+            yield from (replace(kernel, licence=licence) for kernel in found or ())
         else:
             met.complete = False
     some = some or diagnostics.failed
     for item in empty:  # one file of several may hold helpers only
         diagnostics.add(replace(item, severity=Severity.WARNING) if some else item)
-    met.check(request.defines, request.kernels)
+    for values, _ in request.sets():
+        met.check(values, request.kernels, request.optional)
+
+
+def _both(project: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
+    """The project's licence comment and the source's; one that both have, once."""
+    if not own or set(own) <= set(project):
+        return project
+    return (*project, "//", *own) if project else own
 
 
 def _attempt(

@@ -37,6 +37,7 @@ class Options:
     line_info: bool = False
     compile_modules: bool = False
     launcher: bool | None = None
+    license_header: str | None = None
     check: bool = False
     pristine: bool = False
     merge: bool = False
@@ -132,7 +133,23 @@ def request_of(options: Options) -> Request:
         kernels=options.kernels,
         line_info=options.line_info,
         spelled=tuple(options.defines),
+        licence=_licence(options.license_header),
+        license_header=options.license_header or "",
     )
+
+
+def _licence(name: str | None) -> tuple[str, ...]:
+    """The lines of `--license-header FILE` as a comment."""
+    from tile2c.transpile.read.licence import as_comment
+
+    if name is None:
+        return ()
+    try:
+        return as_comment(Path(name).read_bytes().decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise UsageProblem("T2C003", f"--license-header {name}: not text in UTF-8") from error
+    except OSError as error:
+        raise UsageProblem("T2C003", f"--license-header {name}: {error.strerror}") from error
 
 
 def _check_input(name: str) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Verb = Callable[[list[str]], int]
 
-VERBS = ("run", "diff", "where", "emulate")
+VERBS = ("run", "diff", "where", "emulate", "build")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -82,6 +82,10 @@ def _verb(arguments: list[str]) -> Verb:
         from tile2c.transpile.cli.emulate import emulate
 
         return lambda rest: emulate(rest[1:])
+    if arguments and arguments[0] == "build":
+        from tile2c.transpile.cli.project import build
+
+        return lambda rest: build(rest[1:])
     from tile2c.transpile.cli.generate import generate
 
     return generate

@@ -96,6 +96,12 @@ def _what() -> list[click.Parameter]:
             "that has them keeps them up to date.",
         ),
         click.Option(
+            ["--license-header", "license_header"],
+            metavar="FILE",
+            help="Puts this text as a comment on top of every file; the input's own licence "
+            "comment is carried over anyway.",
+        ),
+        click.Option(
             ["--compile", "compile_modules"],
             is_flag=True,
             help="Also runs the compile command of each file's header; the module lies beside the "

@@ -81,6 +81,10 @@ CODES: dict[str, str] = {
     "T2C403": "a grid that cannot be",
     "T2C404": "a kernel that launches nothing, or statements outside its launches",
     "T2C405": "a grid whose dimensions and block indices differ in number",
+    "T2C410": "tiles that take more registers than a thread has: slow",
+    "T2C411": "shared memory that leaves room for one small block: slow",
+    "T2C412": "neighbouring threads far apart in global memory: slow",
+    "T2C413": "rows of global memory that start at odd addresses: slow",
     # 5xx: what a target cannot do
     "T2C501": "a function of elements that the target does not have",
     "T2C502": "a statement that is not supported for the target",
@@ -159,6 +163,12 @@ CODES: dict[str, str] = {
     "T2C620": "a kernel file does not compile",
     "T2C621": "the compiler of a target is not there",
     "T2C622": "a launcher for a target that has none",
+    "T2C630": "the project file cannot be read",
+    "T2C631": "a key of the project file that means nothing",
+    "T2C632": "a value of the project file that cannot be",
+    "T2C633": "something that the project file has to say",
+    "T2C634": "a file that the project names is not there",
+    "T2C635": "the project's formatter fails",
     # 7xx: running kernels
     "T2C701": "a kernel cannot run, or did something that it must not do",
     "T2C702": "the device that was asked for is not there",

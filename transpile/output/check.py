@@ -44,7 +44,7 @@ def check_folder(
         found = decide.find(folder, file, held)
         edited = found.edited
         if holders.check_holder(file, kernel, held, scope, diagnostics, edited=edited):
-            kernel = with_launcher(kernel, file, held, scope.launcher, diagnostics)
+            kernel = with_launcher(kernel, file, held, scope, diagnostics)
             _check_kernel(folder, file, kernel, held, found, scope, diagnostics, pristine)
             for companion in kernel.companions:
                 path = beside(file, companion.name)

@@ -24,7 +24,7 @@ def entry_for(
     source = entry.get("source")
     if isinstance(source, dict):  # without folders: the same bytes wherever the source lies
         entry["source"] = {**source, "file": Path(str(source.get("file", ""))).name}
-    entry["defines"] = list(defines)
+    entry["defines"] = list(defines if kernel.defines is None else sorted(kernel.defines))
     entry["sha256"] = hashlib.sha256(encoded(header.normalized(base))).hexdigest()
     return entry
 

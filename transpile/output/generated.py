@@ -54,4 +54,6 @@ class GeneratedKernel:
     manifest: dict[str, JsonValue]
     origins: tuple[LineOrigin, ...] = ()
     companions: tuple[Companion, ...] = ()
+    launcher: bool | None = None  # whether it is to have one, where the run does not say it for all
+    defines: tuple[str, ...] | None = None  # its `-D` values, where those of the run are not all
     resources: Resources | None = None

@@ -63,7 +63,7 @@ def check_holder(
 
     `force` takes it from another specialisation of the same kernel, never from another kernel.
     """
-    if held is None:
+    if held is None or scope.whole:
         return True
     help = DIFFERENT_FOLDER + (LOSES_EDITS if edited else "")
     source = source_of(kernel.manifest)
@@ -90,7 +90,8 @@ def _specialisation(held: Entry, kernel: GeneratedKernel, scope: Scope) -> str |
     A value that changed in the source is an ordinary new version; one that the command line changed
     is another specialisation.
     """
-    if held.get("defines", []) == list(scope.defines):
+    defines = scope.defines if kernel.defines is None else sorted(kernel.defines)
+    if scope.whole or held.get("defines", []) == list(defines):
         return None
     before, now = _fixed(held), _fixed(kernel.manifest)
     changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
@@ -127,7 +128,12 @@ def own_entries_left(
     generated = {(source_of(k.manifest), k.target, k.name) for k in files.values()}
     names: frozenset[str] | None = None
     for entry in manifest.kernels:
-        if entry["file"] in files or source_of(entry) not in scope.sources:
+        if entry["file"] in files:
+            continue
+        if scope.whole:
+            yield entry, (source_of(entry), entry["target"], entry["name"]) in generated
+            continue
+        if source_of(entry) not in scope.sources:
             continue
         if scope.stranger(str(entry["file"])):
             continue

@@ -9,6 +9,7 @@ from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.output import header
 from tile2c.transpile.output.generated import Companion, GeneratedKernel, JsonValue
 from tile2c.transpile.output.manifest import Entry, is_inside
+from tile2c.transpile.output.scope import Scope
 
 KEY = "launcher"
 
@@ -17,13 +18,14 @@ def with_launcher(
     kernel: GeneratedKernel,
     file: str,
     held: Entry | None,
-    wanted: bool | None,
+    scope: Scope,
     diagnostics: Diagnostics,
 ) -> GeneratedKernel:
     """The kernel with its launcher, if it is to have one.
 
-    wanted  True and False are asked for; None keeps a launcher up to date that is there already
+    True and False are asked for; None keeps a launcher up to date that is there already.
     """
+    wanted = scope.launcher if kernel.launcher is None else kernel.launcher
     if not (wanted or (wanted is None and launcher_files(held))):
         return kernel
     from tile2c.transpile import targets
@@ -36,7 +38,8 @@ def with_launcher(
                 "T2C622", f"{file} has no launcher: {target.name} kernels get none", None, file=file
             )
         return kernel
-    lines = header.split(header.normalized(kernel.text)).header
+    parts = header.split(header.normalized(kernel.text))
+    lines = parts.header
     entry: Entry = {**kernel.manifest, "file": file}
     source = entry.get("source")
     if isinstance(source, dict):
@@ -46,12 +49,13 @@ def with_launcher(
         entry,
         target,
         title=lines[0].rstrip("\n") if lines else f"// {kernel.name}",
-        again=f"{again} --launcher",
+        again=again if kernel.launcher else f"{again} --launcher",
+        licence="".join(parts.before),
     )
-    companions = (
-        Companion(name=made.names.header, text=made.header),
-        Companion(name=made.names.source, text=made.source),
-    )
+    texts = {made.names.header: made.header, made.names.source: made.source}
+    if scope.format is not None:
+        texts = {name: scope.format(text, beside(file, name)) for name, text in texts.items()}
+    companions = tuple(Companion(name=name, text=text) for name, text in texts.items())
     listed: JsonValue = {
         "header": beside(file, made.names.header),
         "source": beside(file, made.names.source),

@@ -24,8 +24,12 @@ class Scope:
     targets: tuple[str, ...]
     defines: tuple[str, ...] = ()
     only: bool = False
+    whole: bool = False  # the run makes all that OUT holds: what it does not make is left over
     unready: Callable[[], frozenset[str]] = frozenset
     paths: frozenset[str] = frozenset()  # real paths of the sources
+    format: Callable[[str, str], str] | None = (
+        None  # text and file to the text as the project has it
+    )
     launcher: bool | None = None  # written, removed, or kept up to date where there is one
     known: Mapping[str, str] = field(default_factory=dict)  # source of each file, see `places`
 

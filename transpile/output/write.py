@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -54,9 +56,20 @@ class _Plan:
     changes: Changes
     entries: list[Entry]
     gone: list[str]
+    manifest: Manifest
+    files: dict[str, GeneratedKernel]
     conflicts: int = 0
     companions: list[str] = field(default_factory=list)  # files of launchers
     edited: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a run writes to one folder."""
+
+    folder: Path
+    kernels: Sequence[GeneratedKernel]
+    scope: Scope
 
 
 def write_folder(
@@ -71,29 +84,51 @@ def write_folder(
 
     Conflicts of a merge are errors too, but are written: see `Diagnostics.failed` afterwards.
     """
-    with alone(folder):
-        return _write_folder(folder, kernels, scope, policy, diagnostics, compile_module)
+    job = Job(folder=folder, kernels=kernels, scope=scope)
+    written = write_folders((job,), policy, (diagnostics,), compile_module)
+    return written[0] if written else None
 
 
-def _write_folder(
-    folder: Path,
-    kernels: Sequence[GeneratedKernel],
-    scope: Scope,
+def write_folders(
+    jobs: Sequence[Job],
     policy: Policy,
-    diagnostics: Diagnostics,
-    compile_module: Compile | None,
-) -> Written | None:
+    diagnostics: Sequence[Diagnostics],
+    compile_module: Compile | None = None,
+) -> tuple[Written, ...] | None:
+    """Writes several folders: all of them, or none if anything is in the way in one.
+
+    diagnostics  where what is found in each folder goes
+    """
+    with ExitStack() as held:
+        for folder in sorted({os.path.realpath(job.folder) for job in jobs}):
+            held.enter_context(alone(Path(folder)))
+        plans = [
+            _planned(job, policy, own, compile_module)
+            for job, own in zip(jobs, diagnostics, strict=True)
+        ]
+        if any(_errors(own) > plan.conflicts for plan, own in zip(plans, diagnostics, strict=True)):
+            return None
+        return tuple(_commit(job, plan) for job, plan in zip(jobs, plans, strict=True))
+
+
+def _planned(
+    job: Job, policy: Policy, diagnostics: Diagnostics, compile_module: Compile | None
+) -> _Plan:
+    folder, scope = job.folder, job.scope
     manifest = read_manifest(folder) or Manifest(scope.tile2c)
-    files = holders.placed(kernels, scope, diagnostics)
-    plan = _Plan(Changes(), [], [])
+    files = holders.placed(job.kernels, scope, diagnostics)
+    plan = _Plan(Changes(), [], [], manifest, files)
     for file, kernel in files.items():
         _plan_kernel(
             folder, file, kernel, manifest, scope, policy, diagnostics, plan, compile_module
         )
     _plan_removals(folder, manifest, files, scope, diagnostics, plan)
-    if _errors(diagnostics) > plan.conflicts:
-        return None
-    after = manifest.replaced(plan.entries, plan.gone, scope.tile2c)
+    return plan
+
+
+def _commit(job: Job, plan: _Plan) -> Written:
+    folder, files = job.folder, plan.files
+    after = plan.manifest.replaced(plan.entries, plan.gone, job.scope.tile2c)
     written = [*files, *plan.companions]
     before = {file for file in written if (folder / file).exists()}
     plan.changes.write(layout.MANIFEST, format_manifest(after))
@@ -136,7 +171,7 @@ def _plan_kernel(
         file, kernel, held, scope, diagnostics, edited=found.edited, force=policy.force
     ):
         return
-    kernel = with_launcher(kernel, file, held, scope.launcher, diagnostics)
+    kernel = with_launcher(kernel, file, held, scope, diagnostics)
     decision = decide.decide(kernel, file, found, policy, diagnostics)
     for companion in kernel.companions:
         path = beside(file, companion.name)

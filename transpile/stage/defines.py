@@ -35,14 +35,16 @@ class NamesMet:
     parameters: set[str] = field(default_factory=set)
     complete: bool = True  # False once a file could not be read: it may have any name
 
-    def check(self, defines: Defines, only: Sequence[str]) -> None:
-        """Raises UnknownName for the first name that no file has."""
+    def check(
+        self, defines: Defines, only: Sequence[str], optional: frozenset[str] = frozenset()
+    ) -> None:
+        """Raises UnknownName for the first name that no file has, unless it is `optional`."""
         if not self.complete:
             return
         for name in only:
             if name not in self.kernels:
                 raise UnknownName("--kernel", name, self.kernels)
-        for name in defines.unused():
+        for name in (name for name in defines.unused() if name not in optional):
             raise UnknownName("-D", name, self.parameters)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -34,10 +34,12 @@ class NormalKernel:
     parameters: Mapping[str, Value]  # compile-time values that were fixed
     sizes: tuple[str, ...]
     promises: Mapping[str, int]  # size to divisor, from `-D M%16=0`
+    variant: int  # which of the run's sets of `-D` values made it
     source_file: str
     source_line: int
     source_sha256: str
     summary: str
+    licence: tuple[str, ...] = ()  # lines of C++ comment that go on top of the text
 
     @cached_property
     def text(self) -> str:
@@ -64,24 +66,26 @@ class _Result:
     made: list[Made]
     not_ready: NotReady | None
     diagnostics: Diagnostics
+    variant: int = 0
 
 
 def normalize(
     source: Source,
-    defines: Defines,
+    defines: Defines | Sequence[Defines],
     only: Sequence[str],
     diagnostics: Diagnostics,
     met: NamesMet | None = None,
 ) -> tuple[NormalKernel, ...]:
-    """The kernels of a file, or those named in `only`.
+    """The kernels of a file, or those named in `only`; each set of `defines` makes its own.
 
     Problems go to `diagnostics`. Raises UnknownName for a `-D` or `--kernel` name that the file
     does not have; with `met`, names are only noted there, for a check over all files of a run.
     """
+    variants = (defines,) if isinstance(defines, Defines) else tuple(defines)
     with _deep_stack():
-        results = _make_all(source, defines, diagnostics)
-        kernels, refusals = _named(source, defines, results)
-    _check_names(defines, only, kernels, refusals, results, met)
+        results = _make_all(source, variants, diagnostics)
+        kernels, refusals = _named(source, variants, results)
+    _check_names(variants, only, kernels, refusals, results, met)
     wanted = [kernel for kernel in kernels if not only or kernel.name in only]
     failed = [(name, why) for name, why in refusals if not only or name in only]
     for result in results:
@@ -123,9 +127,9 @@ def list_kernels(
 ) -> tuple[KernelListing, ...]:
     """One entry for each kernel of the file; those that are not ready say why. `met` as above."""
     with _deep_stack():
-        results = _make_all(source, defines, diagnostics)
-        kernels, refusals = _named(source, defines, results)
-    _check_names(defines, (), kernels, refusals, results, met)
+        results = _make_all(source, (defines,), diagnostics)
+        kernels, refusals = _named(source, (defines,), results)
+    _check_names((defines,), (), kernels, refusals, results, met)
     listings: list[tuple[int, KernelListing]] = []
     for result in results:
         root = result.root
@@ -183,8 +187,10 @@ def _plain(value: Value) -> Value:
 # -- making ---------------------------------------------------------------------------------------
 
 
-def _make_all(source: Source, defines: Defines, diagnostics: Diagnostics) -> list[_Result]:
-    """Every root with every set of arguments that the file gives it."""
+def _make_all(
+    source: Source, variants: Sequence[Defines], diagnostics: Diagnostics
+) -> list[_Result]:
+    """Every root with every set of arguments that the file gives it, for each set of `-D` values."""
     from tile2c.transpile.stage.specialise import distinct, find_roots
     from tile2c.transpile.stage.survey import survey
 
@@ -194,13 +200,15 @@ def _make_all(source: Source, defines: Defines, diagnostics: Diagnostics) -> lis
     for root in roots:
         found = [_for_root(call, root) for call in calls if call.node is root.node]
         seen: set[str] = set()
-        for arguments in distinct(iter(found)):
-            result = _make(source, root, arguments, calls, defines)
-            key = _identity(result)
-            if key is None or key not in seen:
-                results.append(result)
-            if key is not None:
-                seen.add(key)
+        for number, defines in enumerate(variants):
+            for arguments in distinct(iter(found)):
+                result = _make(source, root, arguments, calls, defines)
+                result.variant = number
+                key = _identity(result)
+                if key is None or key not in seen:
+                    results.append(result)
+                if key is not None:
+                    seen.add(key)
     return results
 
 
@@ -252,7 +260,7 @@ def _deep_stack() -> Iterator[None]:
 
 
 def _named(
-    source: Source, defines: Defines, results: Sequence[_Result]
+    source: Source, variants: Sequence[Defines], results: Sequence[_Result]
 ) -> tuple[list[NormalKernel], list[tuple[str, NotReady]]]:
     """The kernels under their output names, and those that are not ready under theirs."""
     from tile2c.transpile.stage.assemble import assemble
@@ -268,7 +276,7 @@ def _named(
     names = _unique_names(pending)
     kernels: list[NormalKernel] = []
     texts: dict[str, str] = {}
-    for name, (_, _result, made) in zip(names, pending, strict=True):
+    for name, (_, result, made) in zip(names, pending, strict=True):
         try:
             module, sizes = assemble(made.ev, made.traced, name)
         except NotReady as problem:
@@ -280,7 +288,9 @@ def _named(
             name = next(f"{name}_{n}" for n in range(2, 10**6) if f"{name}_{n}" not in texts)
             module, sizes = assemble(made.ev, made.traced, name)
         texts[name] = module.code if len(names) > 1 else ""
-        kernels.append(_kernel(source, defines, name, made, module, sizes))
+        defines = variants[result.variant]
+        kernel = _kernel(source, defines, name, made, module, sizes)
+        kernels.append(replace(kernel, variant=result.variant))
     return kernels, refusals
 
 
@@ -303,6 +313,7 @@ def _kernel(
         parameters={key: value for key, value in fixed.items() if key not in sizes},
         sizes=sizes,
         promises=defines.promised(sizes, names),
+        variant=0,
         source_file=closure.source.name,
         source_line=closure.node.lineno,
         source_sha256=closure.source.sha256,
@@ -373,7 +384,7 @@ def _report_not_ready(why: NotReady, diagnostics: Diagnostics, *, skippable: boo
 
 
 def _check_names(
-    defines: Defines,
+    variants: Sequence[Defines],
     only: Sequence[str],
     kernels: Sequence[NormalKernel],
     refusals: Sequence[tuple[str, NotReady]],
@@ -387,5 +398,5 @@ def _check_names(
         names.parameters |= set(result.root.parameters)
         for made in result.made:
             names.parameters |= set(made.ev.declared_sizes)
-    if met is None:
+    for defines in variants if met is None else ():
         names.check(defines, only)

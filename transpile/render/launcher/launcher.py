@@ -63,7 +63,7 @@ class _Writer:
 
 
 def write(
-    entry: dict[str, JsonValue], target: Target, *, title: str, again: str, license: str = ""
+    entry: dict[str, JsonValue], target: Target, *, title: str, again: str, licence: str = ""
 ) -> Launcher:
     """The launcher of the kernel that `entry` describes.
 
@@ -86,7 +86,7 @@ def write(
     checks, source = _source(writer)
     shared = {
         "title": title,
-        "license": license.splitlines(),
+        "licence": licence,
         "name": record.name,
         "functions": names,
         "host": target.host,
