@@ -129,6 +129,8 @@ class CPrinter:
         return f"{side(expr.a)} {sign} {side(expr.b)}", level
 
     def _call(self, function: str, dtype: DType, args: tuple[Expr, ...]) -> tuple[str, int]:
+        if function == "abs" and dtype.kind == "uint":
+            return self._print(args[0])  # C has no abs of these, or an ambiguous one
         name = self.dialect.functions.get((function, dtype.name))
         wide = self.dialect.functions.get((function, "float32"))
         if name is None and wide is not None and dtype.name in self.dialect.from_float:

@@ -132,6 +132,7 @@ def _target(
         host=replace(_HOST, together=_HOST.together.replace("{arch}", arch)),
         lanes=lanes,
         registers=512 if lanes == 64 else 256,
+        register_file=131072,
         group="wave",
         shuffle="__shfl_xor",
         shuffle_mask=None,

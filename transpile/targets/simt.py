@@ -76,6 +76,7 @@ class SimtTarget(Target):
     warpgroup_matrix: bool = False  # wgmma
     matrix: tuple[MatrixInstruction, ...] = ()
     registers: int = 255  # of 4 bytes, that one thread can have
+    register_file: int = 65536  # registers that the threads of a block share
     banks: int = 32
     vector_bytes: int = 16  # widest access of one thread
     lone_types: frozenset[str] = frozenset()  # elements that never move several at once

@@ -14,6 +14,7 @@ from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.forms import Function, Launch
 from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.costs import warn_of_costs
 from tile2c.transpile.lower.plan import Plan
 from tile2c.transpile.lower.promises import promises
 from tile2c.transpile.lower.simt.uses import functions_in
@@ -40,6 +41,7 @@ def lower(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> P
     except InputError as problem:
         diagnostics.add(problem.diagnostic)
         return None
+    warn_of_costs(plan, function, target, diagnostics)
     plan = replace(plan, requires=tuple(dict.fromkeys((*plan.requires, *promises(function)))))
     return _with_usable_entries(plan, target)
 

@@ -214,6 +214,8 @@ class _Scan:
         if ragged:
             start = identity(self.word, self.dtype)
             element = Select(dtype=self.dtype, condition=inside, a=element, b=start)
+            if self.dtype.is_integer and self.dtype.bits < 32:  # C has made an int of it
+                element = Cast(dtype=self.dtype, a=element)
         scanned = CCall(dtype=self.dtype, function=self._helper(), args=(element, lane))
         rounds = -(-self.length // width)
         total: Expr = _pair(self.stmt, before, scanned) if rounds > 1 else scanned
