@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tile2c.transpile.ir import forms
     from tile2c.transpile.output.generated import GeneratedKernel
     from tile2c.transpile.stage import Defines, KernelListing, NormalKernel
+    from tile2c.transpile.stage.device import Device
 
 Form = Literal["normal", "ir", "plan"]
 Result = TypeVar("Result")
@@ -41,6 +42,7 @@ class Request:
         None  # whether symbols end in the architecture; None: with several targets
     )
     command: str = ""  # what makes the texts again, where no options do
+    device: Device | None = None  # that programs may ask for; None: the first target's
 
     def sets(self) -> tuple[tuple[Defines, tuple[str, ...]], ...]:
         """Every set of `-D` values that kernels are made with."""
@@ -64,8 +66,8 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
     from tile2c.transpile.render.author_names import with_author_names
 
     found: list[GeneratedKernel] = []
-    for kernel, function in functions(request, diagnostics):
-        for name in request.targets:
+    for kernel, function, names in _functions_by_target(request, diagnostics):
+        for name in names:
             target = targets.find(name)
             plan = _attempt(diagnostics, lower.lower, function, target, diagnostics)
             if plan is not None:
@@ -140,7 +142,9 @@ def list_kernels(request: Request, diagnostics: Diagnostics) -> tuple[KernelList
     for path in request.inputs:
         source = _attempt(diagnostics, read.read_source, path, diagnostics)
         if source is not None:
-            found += stage.list_kernels(source, request.defines, diagnostics, met)
+            found += stage.list_kernels(
+                source, _on_device(request, request.defines), diagnostics, met
+            )
         else:
             met.complete = False
     met.check(request.defines, ())
@@ -151,7 +155,7 @@ def _emit_later(request: Request, form: Form, diagnostics: Diagnostics) -> Itera
     from tile2c.transpile import lower, targets
     from tile2c.transpile.ir import printer
 
-    for kernel, function in functions(request, diagnostics):
+    for kernel, function, names in _functions_by_target(request, diagnostics):
         if form == "ir":
             yield EmittedText(
                 name=kernel.name,
@@ -159,7 +163,7 @@ def _emit_later(request: Request, form: Form, diagnostics: Diagnostics) -> Itera
                 text=printer.print_function(function),
             )
             continue
-        for name in request.targets:
+        for name in names:
             plan = _attempt(diagnostics, lower.lower, function, targets.find(name), diagnostics)
             if plan is not None:
                 text = lower.print_plan(plan)
@@ -169,13 +173,33 @@ def _emit_later(request: Request, form: Form, diagnostics: Diagnostics) -> Itera
 def functions(
     request: Request, diagnostics: Diagnostics
 ) -> Iterator[tuple[NormalKernel, forms.Function]]:
-    """Every kernel of the files with its tile IR; those with problems are left out."""
+    """Every kernel of the files with its tile IR; those with problems are left out.
+
+    A program that asks for the device is answered for the first of the targets.
+    """
     from tile2c.transpile.ir.build import build
 
     for kernel in _normal_kernels(request, diagnostics):
         function = _attempt(diagnostics, build, kernel, diagnostics)
         if function is not None:
             yield kernel, function
+
+
+def _functions_by_target(
+    request: Request, diagnostics: Diagnostics
+) -> Iterator[tuple[NormalKernel, forms.Function, tuple[str, ...]]]:
+    """Kernels with the targets that they are for: all of them, unless the program asks for the
+    device; then there is one of each kernel for each target."""
+    from tile2c.transpile.stage.device import Device
+
+    pending = request.targets
+    while pending:
+        asked: set[str] = set()
+        now = replace(request, targets=pending, device=Device(pending[0], asked))
+        made = list(functions(now, diagnostics))
+        these = pending[:1] if asked else pending
+        yield from ((kernel, function, these) for kernel, function in made)
+        pending = pending[len(these) :]
 
 
 def _normal_kernels(request: Request, diagnostics: Diagnostics) -> Iterator[NormalKernel]:
@@ -190,7 +214,7 @@ def _normal_kernels(request: Request, diagnostics: Diagnostics) -> Iterator[Norm
         source = _attempt(diagnostics, read.read_source, path, diagnostics)
         if source is not None:
             only, own = request.kernels, Diagnostics()
-            defines = tuple(values for values, _ in request.sets())
+            defines = tuple(_on_device(request, values) for values, _ in request.sets())
             licence = _both(request.licence, licence_of(source))
             found = _attempt(own, stage.normalize, source, defines, only, own, met)
             whole = read.whole_file(source)
@@ -213,6 +237,15 @@ def _both(project: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
     if not own or set(own) <= set(project):
         return project
     return (*project, "//", *own) if project else own
+
+
+def _on_device(request: Request, defines: Defines) -> Defines:
+    """What is fixed, and the device that programs may ask for: that of the first target."""
+    from tile2c.transpile.stage.device import Device
+
+    if request.device is not None:
+        return replace(defines, device=request.device)
+    return replace(defines, device=Device(request.targets[0])) if request.targets else defines
 
 
 def _attempt(

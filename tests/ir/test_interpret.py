@@ -72,6 +72,19 @@ def test_vector_samples() -> None:
     np.testing.assert_allclose(exact, expected, rtol=1e-6)
 
 
+def test_a_loop_without_end_is_an_error() -> None:
+    statements = """
+        v = T.alloc_var(T.int32, 0)
+        while v < 5:
+            v = v * 2
+        A[0] = v
+    """
+    start = time.perf_counter()
+    with pytest.raises(MeaningError, match="this loop is still running after 50000 rounds"):
+        one_block(statements, "A: T.Tensor((1,), T.int32)", A=np.zeros(1, np.int32))
+    assert time.perf_counter() - start < 60
+
+
 def test_a_gemm_of_512_is_quick() -> None:
     function, a, b = built(GEMM), halves(512, 512), halves(512, 512)
     start = time.process_time()

@@ -78,6 +78,7 @@ def test_names_end_with_their_region(kernel: Make) -> None:
         "used after it\n"
         "        B[0, 0] = t\n"
         "                  ^\n"
+        "   = note: it is bound here: program.py:15\n"
         "   = help: declare it before: t = T.alloc_var(T.float32)"
     )
 

@@ -70,11 +70,13 @@ CODES: dict[str, str] = {
     "T2C314": "a statement of the whole block where only some threads or iterations are",
     "T2C315": "a loop, or a jump out of one, that makes no sense",
     "T2C316": "iterations of T.Parallel sum into the same elements of a fragment",
+    "T2C317": "another shape of a buffer that does not fit its elements",
     "T2C318": "an atomic on something it is not for",
     "T2C319": "iterations of T.Parallel race on the same elements",
     "T2C320": "a dimension that a buffer does not have",
     "T2C321": "a loop whose variables and extents differ in number",
     "T2C322": "an array of the block that nothing reads",
+    "T2C325": "a layout of a global tensor that cannot be followed",
     # 4xx: memory and launch
     "T2C401": "the shape of memory on the chip is not known",
     "T2C402": "a number of threads that cannot be",
@@ -143,6 +145,7 @@ CODES: dict[str, str] = {
     "T2C563": "a tile statement of some of the threads",
     "T2C564": "a statement of the whole block that differs between threads",
     "T2C565": "a fragment of some of the threads and of others",
+    "T2C566": "a tensor under another shape, which the target does not take",
     # 6xx: the output folder
     "T2C601": "a file edited by hand is in the way",
     "T2C602": "a name is already held by another source, target or specialisation",

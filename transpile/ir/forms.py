@@ -262,6 +262,7 @@ class Launch:
     buffers: tuple[Buffer, ...]  # shared, fragment and local arrays, in order of definition
     body: tuple[Stmt, ...]
     order: BlockOrder | None = None
+    views: tuple[Buffer, ...] = ()  # parameters by their names, under other shapes
     when: Expr | None = None  # launched only if this holds (over sizes and scalars)
     span: Span | None = field(default=None, compare=False, repr=False)
     quote: str = field(default="", compare=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import assert_never, cast
 
 from tile2c.transpile.ir import forms
@@ -47,6 +48,7 @@ class _Verifier:
         self.defined: set[str] = set()  # every name ever defined
         self.variables: dict[str, Var] = {}  # in scope
         self.buffers: dict[str, Buffer] = {}  # in scope
+        self.views: tuple[Buffer, ...] = ()  # tensors of the launch under other shapes
         self.loops: list[str] = []
         self.where = ""
 
@@ -125,6 +127,11 @@ class _Verifier:
             self.variable(var, "block")
         for var in launch.thread_vars:
             self.variable(var, "thread")
+        self.views = launch.views
+        for view in launch.views:
+            self.known(replace(view, shape=self.buffers[view.name].shape))
+            for extent in view.shape:
+                self.whole(extent)
         for buffer in launch.buffers:
             allowed = buffer.scope in ("shared", "fragment", "local")
             self.check(allowed, f"{buffer.name} is {buffer.scope}")
@@ -282,7 +289,8 @@ class _Verifier:
     def known(self, buffer: Buffer) -> None:
         found = self.buffers.get(buffer.name)
         self.check(found is not None, f"{buffer.name} is not in scope")
-        self.check(found == buffer, f"{buffer.name} is not the buffer of that name")
+        same = found == buffer or buffer in self.views
+        self.check(same, f"{buffer.name} is not the buffer of that name")
 
     def place(self, buffer: Buffer, index: tuple[Expr, ...]) -> None:
         self.known(buffer)

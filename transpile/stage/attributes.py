@@ -153,7 +153,8 @@ class Attributes(Subscripts):
                 root = owner.path.split(".")[0]
                 if root in _FRAMEWORKS and (known := dtype_name(name)) is not None:
                     return DType(known)
-                return library.LIBRARY_VALUES.get(path, Foreign(path))
+                fact = self.device.fact(path)
+                return library.LIBRARY_VALUES.get(path, Foreign(path)) if fact is ... else fact
             case Unknown():
                 return owner
             case Buffer():

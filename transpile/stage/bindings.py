@@ -234,7 +234,7 @@ class Bindings(Inliner):
 
     def store(self, access: Access, value: Expr, node: ast.AST) -> None:
         """`buffer[i, j] = value`."""
-        args = (access.buffer.expr(access.span), *(piece.lo for piece in access.pieces))
+        args = self.element_args(access)
         target = ex.compound("index", "", args, access.span)
         self.residual.assign(target, value, self.here)
 

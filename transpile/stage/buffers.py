@@ -22,6 +22,8 @@ class Buffer:
     span: Span | None  # of its declaration
     strides: tuple[Expr, ...] | None = None
     declaration: Expr | None = field(default=None)  # a parameter's annotation, canonical
+    stored: object = None  # a `Stored` where the elements of a global tensor lie in another order
+    used_in: int = 0  # the last launch that uses it, counted from 1
 
     @property
     def on_chip(self) -> bool:

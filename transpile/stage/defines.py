@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tile2c.transpile.stage.device import Device
 from tile2c.transpile.stage.values import DType, Value
 from tile2c.transpile.stage.vocabulary import dtype_name, nearest
 
@@ -69,6 +70,7 @@ class Defines:
     values: tuple[tuple[str | None, str, Value], ...] = ()  # kernel or class, name, value
     promises: tuple[Promise, ...] = ()
     used: set[tuple[str | None, str]] = field(default_factory=set, compare=False)
+    device: Device = field(default_factory=Device)  # of the target that is written for
 
     def find(self, name: str, kernels: Iterable[str]) -> Value | None:
         """What `name` is fixed to for a kernel of one of these names; None when it is not."""

@@ -41,10 +41,12 @@ class Host(Definitions):
         for statement in body:
             try:
                 flow = self.execute(statement)
-            except (InputError, Poisoned, NotReady):
+            except (InputError, Poisoned, NotReady) as problem:
                 if self.exact:
                     raise
                 if self.fuel < 0:
+                    if isinstance(problem, InputError) and self.stopped is None:
+                        self.stopped = problem.diagnostic
                     return perhaps
                 self._forget(statement)
                 continue
@@ -219,9 +221,12 @@ class Host(Definitions):
             )
 
     def _run_Raise(self, node: ast.Raise) -> Flow:
-        if not self.exact:
-            return "return", Unknown("an exception is raised", self.span(node))
-        raise self.fail("T2C119", "this exception is raised at build time", node)
+        raised = self.fail("T2C119", "this exception is raised at build time", node)
+        if self.exact:
+            raise raised
+        if self.frame.scope.parent is None:
+            self.stopped = self.stopped or raised.diagnostic
+        return "return", Unknown("an exception is raised", self.span(node))
 
     def _run_Global(self, node: ast.Global) -> Flow:
         self.frame.scope.outer |= dict.fromkeys(node.names, self.frame.scope.root())
@@ -242,9 +247,11 @@ class Host(Definitions):
         truth = self.truth(self.evaluate(node.test), node.test)
         if truth is not None:
             return self.execute_all(node.body if truth else node.orelse)
+        stopped = self.stopped
         flows = [self.execute_all(node.body)]
         before = {name: cell for name, cell in self.frame.scope.cells.items()}
         flows.append(self.execute_all(node.orelse))
+        self.stopped = stopped  # neither is sure
         for name, cell in self.frame.scope.cells.items():
             old = before.get(name)
             if old is not None and old is not cell and not _same(old.value, cell.value):

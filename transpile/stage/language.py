@@ -12,6 +12,7 @@ from tile2c.transpile.stage import (
     language_values,
     launch,
     loops,
+    stored_layouts,
     tile_statements,
 )
 from tile2c.transpile.stage import expressions as ex
@@ -19,6 +20,7 @@ from tile2c.transpile.stage.buffers import Access, Buffer, Region
 from tile2c.transpile.stage.calls import Call
 from tile2c.transpile.stage.defines import Defines, Dynamic
 from tile2c.transpile.stage.definitions import Flow
+from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.invoke import Argument
 from tile2c.transpile.stage.program import is_eager
 from tile2c.transpile.stage.spelling import RESERVED
@@ -56,6 +58,7 @@ class Language(Tracer):
     declared_sizes: dict[str, str] = field(default_factory=dict)  # name to dtype, all of them
     dynamic_sizes: set[str] = field(default_factory=set)  # declared by T.dynamic
     created: list[PrimFunc | JitFunction] = field(default_factory=list)
+    stored: list[Buffer] = field(default_factory=list)  # tensors whose layout this launch gives
 
     @property
     def size_names(self) -> frozenset[str]:
@@ -146,6 +149,8 @@ class Language(Tracer):
     ) -> Value:
         """`tilelang.jit`, `autotune`, `compile` and the rest of the package."""
         name = path.rpartition(".")[2]
+        if (answer := self.device.answer(f"tilelang.{path}", self.span(node))) is not None:
+            return answer
         function = args[0] if args else kwargs.get("func")
         if name in ("jit", "lazy_jit"):
             if isinstance(function, Closure | PrimFunc):
@@ -194,6 +199,15 @@ class Language(Tracer):
                 help=f"@T.macro above def {self.frame.function}" if self.frame.function else None,
             )
         return Tracer.iterate(self, value, node)
+
+    # -- accesses --------------------------------------------------------------------------------
+
+    def access(self, buffer: Buffer, node: ast.Subscript) -> Access:
+        buffer.used_in = self.launches
+        return Tracer.access(self, buffer, node)
+
+    def element_args(self, access: Access) -> tuple[Expr, ...]:
+        return stored_layouts.element(self, access)
 
     # -- statements ------------------------------------------------------------------------------
 

@@ -193,6 +193,9 @@ def _launch(
                 footer = ev.residual.footers[-1]
     finally:
         ev.in_kernel = False
+        for buffer in ev.stored:
+            buffer.stored = None
+        ev.stored.clear()
     _swizzle_first(block)
     suite = ev.residual.suite(block, header, origin, footer)
     item = ex.call("Kernel", context.grid, ev.span(context.node), keywords=context.keywords)

@@ -85,12 +85,14 @@ def normalize(
     with _deep_stack():
         results = _make_all(source, variants, diagnostics)
         kernels, refusals = _named(source, variants, results)
-    _check_names(variants, only, kernels, refusals, results, met)
+    _check_names(source, variants, only, kernels, refusals, results, met)
     wanted = [kernel for kernel in kernels if not only or kernel.name in only]
     failed = [(name, why) for name, why in refusals if not only or name in only]
     for result in results:
         names = {kernel.name for kernel in kernels if kernel.source_line == _line(result)}
-        if not only or names & set(only) or (result.not_ready is None and not result.made):
+        if result.not_ready is None and not result.made:
+            names |= {_root_name(source, result.root), result.root.name, *result.root.kernels}
+        if not only or names & set(only):
             for item in result.diagnostics.items:
                 diagnostics.add(item)
     for _, why in failed:
@@ -129,7 +131,7 @@ def list_kernels(
     with _deep_stack():
         results = _make_all(source, (defines,), diagnostics)
         kernels, refusals = _named(source, (defines,), results)
-    _check_names((defines,), (), kernels, refusals, results, met)
+    _check_names(source, (defines,), (), kernels, refusals, results, met)
     listings: list[tuple[int, KernelListing]] = []
     for result in results:
         root = result.root
@@ -138,7 +140,8 @@ def list_kernels(
             if kernel.source_line == _line(result) or kernel in _kernels_of(result, kernels):
                 listings.append((kernel.source_line, _listing(kernel, root, parameters, result)))
         if not result.made:
-            name = next((n for n, why in refusals if why is result.not_ready), root.name)
+            failed = _root_name(source, root)
+            name = next((n for n, why in refusals if why is result.not_ready), failed)
             problem: bool | str = _first_error(result.diagnostics)
             if result.not_ready is not None:
                 problem = _reason(result.not_ready)
@@ -194,8 +197,8 @@ def _make_all(
     from tile2c.transpile.stage.specialise import distinct, find_roots
     from tile2c.transpile.stage.survey import survey
 
-    roots = find_roots(source, diagnostics)
-    calls = survey(source) if roots else []
+    roots = find_roots(source, diagnostics, variants[0].device)
+    calls = survey(source, variants[0].device) if roots else []
     results: list[_Result] = []
     for root in roots:
         found = [_for_root(call, root) for call in calls if call.node is root.node]
@@ -384,6 +387,7 @@ def _report_not_ready(why: NotReady, diagnostics: Diagnostics, *, skippable: boo
 
 
 def _check_names(
+    source: Source,
     variants: Sequence[Defines],
     only: Sequence[str],
     kernels: Sequence[NormalKernel],
@@ -395,6 +399,8 @@ def _check_names(
     names = met if met is not None else NamesMet()
     names.kernels |= {kernel.name for kernel in kernels} | {name for name, _ in refusals}
     for result in results:
+        if not result.made:
+            names.kernels.add(_root_name(source, result.root))
         names.parameters |= set(result.root.parameters)
         for made in result.made:
             names.parameters |= set(made.ev.declared_sizes)

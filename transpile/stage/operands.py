@@ -20,6 +20,7 @@ def access_of(call: Call, argument: Argument, role: str) -> Access:
     """The buffer, region or element that an argument names."""
     value = call.ev.known(argument.value, argument.node, f"T.{call.path}")
     if isinstance(value, Buffer):
+        value.used_in = call.ev.launches
         return whole(value, call.ev.span(argument.node))
     if isinstance(value, Region):
         return replace(value.access, span=call.ev.span(argument.node) or value.access.span)

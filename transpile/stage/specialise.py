@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tile2c.transpile.diagnostics import Diagnostics, InputError, Span
 from tile2c.transpile.read import Source
 from tile2c.transpile.stage.defines import Defines, Dynamic
+from tile2c.transpile.stage.device import Device
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.kernel import (
     Traced,
@@ -85,21 +86,23 @@ def evaluator(
     """A fresh evaluator with the module's names."""
     ev = Language(diagnostics, exact=True, frame=Frame(Scope(None), source))
     ev.importer = importer(ev)
-    ev.defines, ev.kernel_names = defines, kernels
+    ev.defines, ev.kernel_names, ev.device = defines, kernels, defines.device
     scope = run_module(ev, source)
     ev.frame = Frame(scope, source)
     return ev, scope
 
 
-def find_roots(source: Source, diagnostics: Diagnostics) -> list[Root]:
+def find_roots(source: Source, diagnostics: Diagnostics, device: Device) -> list[Root]:
     """What makes kernels in this file, in the order of the text."""
-    ev, scope = evaluator(source, Defines(), diagnostics, frozenset())
+    ev, scope = evaluator(source, Defines(device=device), diagnostics, frozenset())
     roots: list[Root] = []
     for cell in scope.cells.values():
         closure = _closure(cell.value)
         if closure is not None and closure.source is source:
             root = _root_of(ev, cell.name, cell.value, closure)
             roots += [root] if root is not None else []
+    if not roots and ev.stopped is not None:
+        diagnostics.add(ev.stopped)
     unique = {root.node: root for root in roots}
     return sorted(unique.values(), key=lambda root: root.node.lineno)
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tile2c.transpile.diagnostics import Diagnostics, InputError, Note, Span
+from tile2c.transpile.diagnostics import Diagnostic, Diagnostics, InputError, Note, Span
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.read import Source
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Buffer
+from tile2c.transpile.stage.device import Device
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.linear import number
 from tile2c.transpile.stage.values import (
@@ -58,6 +59,8 @@ class State:
     constants: dict[str, Cell] = field(default_factory=dict)  # numbers that device code names
     taken: set[str] = field(default_factory=set)  # names that device code binds itself
     tracing: bool = False
+    device: Device = field(default_factory=Device)  # of the target, for programs that ask for it
+    stopped: Diagnostic | None = None  # why a module was not executed to its end
 
     def span(self, node: ast.AST | None) -> Span | None:
         return None if node is None else self.frame.source.span(node)

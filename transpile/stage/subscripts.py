@@ -63,11 +63,15 @@ class Subscripts(Evaluator):
 
     def read(self, access: Access, node: ast.AST | None) -> Expr:
         """The element of `access`; it is an address too, for statements that take tiles."""
-        args = (access.buffer.expr(), *(piece.lo for piece in access.pieces))
+        args = self.element_args(access)
         expr = ex.compound(
             "index", "", args, self.span(node), dtype=access.buffer.dtype, device=True
         )
         return replace(expr, access=access)
+
+    def element_args(self, access: Access) -> tuple[Expr, ...]:
+        """The buffer and the indices with which the normal form names an element."""
+        return (access.buffer.expr(), *(piece.lo for piece in access.pieces))
 
     def access(self, buffer: Buffer, node: ast.Subscript) -> Access:
         """`buffer[...]`, one piece a dimension, slices with their extents."""

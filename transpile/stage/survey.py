@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.read import Source
+from tile2c.transpile.stage.device import Device
 from tile2c.transpile.stage.language import Language
 from tile2c.transpile.stage.program import importer, makes_kernels
 from tile2c.transpile.stage.state import Frame
@@ -70,11 +71,11 @@ class Survey(Language):
             self.calls.append(Found(closure.node, arguments))
 
 
-def survey(source: Source) -> list[Found]:
+def survey(source: Source, device: Device) -> list[Found]:
     """The calls that the file itself makes: from the main guard, else from functions not called."""
     ev = Survey(Diagnostics(), exact=False, frame=Frame(Scope(None), source), fuel=SURVEY_FUEL)
     ev.importer = importer(ev)
-    ev.main_guard = True
+    ev.main_guard, ev.device = True, device
     ev.execute_all(source.module.body)
     noted = {found.node for found in ev.calls}
     functions = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tile2c.transpile.stage import copies
 from tile2c.transpile.stage import expressions as ex
@@ -12,7 +12,8 @@ from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.invoke import Argument
 from tile2c.transpile.stage.operands import access_of, is_address, region_expr
 from tile2c.transpile.stage.state import is_variable
-from tile2c.transpile.stage.values import DType, Value
+from tile2c.transpile.stage.stored_layouts import annotate, element_loop, is_stored
+from tile2c.transpile.stage.values import Closure, DType, LayoutMap, Value
 from tile2c.transpile.stage.vocabulary import HINTS, REDUCTIONS, STATEMENTS
 
 _COPY_HINTS = (
@@ -53,6 +54,10 @@ def _copy(call: Call) -> Value:
         call.ev.store(dst.value.access, call.expr(src), call.node)
         return None
     keywords = call.keyword_exprs("src", "dst", *_COPY_HINTS)
+    if is_stored(*sides):
+        ev = call.ev
+        element_loop(call, sides, lambda at: ev.store(at[1], ev.read(at[0], call.node), call.node))
+        return None
     _emit(call, call.path, tuple(region_expr(side) for side in sides), keywords)
     return None
 
@@ -82,7 +87,11 @@ def _fill(call: Call) -> Value:
     elif is_address(dst):
         call.ev.store(dst.value.access, value, call.node)
     else:
-        _emit(call, "fill", (region_expr(access_of(call, dst, "destination")), value))
+        target = access_of(call, dst, "destination")
+        if is_stored(target):
+            element_loop(call, (target,), lambda at: call.ev.store(at[0], value, call.node))
+        else:
+            _emit(call, "fill", (region_expr(target), value))
     return None
 
 
@@ -176,6 +185,8 @@ def _atomic(call: Call) -> Value:
         isinstance(value.value, Buffer) and not is_variable(value.value)
     )
     keywords = call.keyword_exprs("dst", "value", "use_tma", "return_prev")
+    if (tile or source_tile) and _atomic_of_elements(call, dst, value, source_tile, keywords):
+        return None
     if (tile or source_tile) and call.path not in ("atomic_addx2", "atomic_addx4"):
         if source_tile:
             sides = copies.resolve(call, value, dst)
@@ -195,6 +206,31 @@ def _atomic(call: Call) -> Value:
         )  # fmt: skip
     _emit(call, call.path, (target, source), keywords)
     return None
+
+
+def _atomic_of_elements(
+    call: Call,
+    dst: Argument,
+    value: Argument,
+    source_tile: bool,
+    keywords: tuple[tuple[str, Expr], ...],
+) -> bool:
+    """A tile atomic on a tensor in a layout of its own: an atomic for each element."""
+    ev = call.ev
+    sides: tuple[Access, ...] = (access_of(call, dst, "destination"),)
+    if source_tile:
+        resolved = copies.resolve(call, value, dst)
+        assert resolved is not None
+        sides = (resolved[1], resolved[0])
+    if not is_stored(*sides):
+        return False
+
+    def write(at: Sequence[Access]) -> None:
+        added = ev.read(at[1], call.node) if source_tile else call.expr(value)
+        _emit(call, call.path, (ev.read(at[0], call.node), added), keywords)
+
+    element_loop(call, sides, write)
+    return True
 
 
 def _plain(call: Call) -> Value:
@@ -238,13 +274,17 @@ def _layouts(call: Call) -> Value:
     """Layouts of on-chip buffers are hints; one on a global tensor changes its storage."""
     layouts = call.value(0, "layout_map")
     if isinstance(layouts, dict):
-        for buffer in layouts:
-            if isinstance(buffer, Buffer) and buffer.scope == "global":
+        for buffer, layout in layouts.items():
+            if not isinstance(buffer, Buffer) or buffer.scope != "global":
+                continue
+            if not isinstance(layout, LayoutMap):
                 raise call.ev.fail(
-                    "T2C231",
-                    f"a layout on the global tensor {buffer.name} is not supported yet",
+                    "T2C325",
+                    f"the layout of the global tensor {buffer.name} is not evaluated",
                     call.node,
+                    help="T.Layout(shape, lambda i, j: (...))",
                 )
+            annotate(call, buffer, layout)
     return None
 
 
@@ -298,7 +338,10 @@ def _old_access(call: Call) -> Access:
 
 
 def _layout_object(call: Call) -> Value:
-    """A layout is a hint here: only that it is one matters."""
+    """A layout on the chip is a hint; that of a global tensor is followed."""
+    forward = call.value(1, "forward_fn")
+    if call.path == "Layout" and isinstance(forward, Closure):
+        return LayoutMap(forward)
     return DType("handle")
 
 

@@ -151,6 +151,13 @@ class Closure:
     arguments: Mapping[str, Value] = field(default_factory=dict)  # of the factories around it
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LayoutMap:
+    """`T.Layout`: where the element of an index is stored. Of buffers on the chip it is a hint."""
+
+    forward: Closure
+
+
 @dataclass(slots=True, eq=False)
 class MacroFunction:
     """`@T.macro`: device code that is inlined."""

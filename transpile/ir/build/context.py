@@ -124,6 +124,7 @@ class Builder:
     divergent: int = 0  # enclosing conditions that depend on the thread
     by_thread: set[str] = field(default_factory=set)  # names whose value differs by thread
     swizzle: BlockOrder | None = None
+    views: list[Buffer] = field(default_factory=list)  # tensors under another shape
     assumptions: list[Expr] = field(default_factory=list)
     # statements that have to run before the one that is being built
     reducers: dict[str, str] = field(default_factory=dict)  # fragments that gather -> operation

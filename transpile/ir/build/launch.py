@@ -12,6 +12,7 @@ from tile2c.transpile.ir.build.expressions import expressions
 from tile2c.transpile.ir.build.notes import launch_with_notes, notes
 from tile2c.transpile.ir.build.statements import block
 from tile2c.transpile.ir.build.threads import THREAD_NAMES
+from tile2c.transpile.ir.build.views import check_views
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, Var, const
 from tile2c.transpile.ir.forms import Launch
@@ -26,7 +27,7 @@ BLOCK_NAMES = ("bx", "by", "bz")
 
 def build_launch(b: Builder, node: cst.With, call: cst.Call, when: Expr | None) -> Launch:
     """One launch; what belongs to a launch alone starts afresh."""
-    b.buffers, b.thread_vars, b.swizzle = [], {}, None
+    b.buffers, b.thread_vars, b.swizzle, b.views = [], {}, None, []
     b.comments = []
     b.parallel_vars, b.by_thread, b.divergent, b.loops = set(), set(), 0, []
     with b.within(node):
@@ -43,7 +44,9 @@ def build_launch(b: Builder, node: cst.With, call: cst.Call, when: Expr | None) 
             body=body,
             order=b.swizzle,
             when=when,
+            views=tuple(b.views),
         )
+        check_views(b, launch)
         return launch_with_notes(launch, about)
 
 

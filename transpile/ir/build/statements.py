@@ -15,6 +15,7 @@ from tile2c.transpile.ir.build.hints import HINTS, assume, layout, swizzle
 from tile2c.transpile.ir.build.notes import Notes, keep_footer, notes, own_line_comments, with_notes
 from tile2c.transpile.ir.build.reducers import allocate_reducer
 from tile2c.transpile.ir.build.threads import thread_index
+from tile2c.transpile.ir.build.views import VIEWS, bind_view
 from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var
 from tile2c.transpile.ir.forms import Assert, AuthorSync, If, Jump, Let, Stmt, Store
 from tile2c.transpile.ir.walk import loads, variables
@@ -137,6 +138,8 @@ def _named(b: Builder, target: cst.Name, value: cst.BaseExpression, about: Notes
             return allocate(b, name, value, ALLOCATIONS[function], about)
         if function == "alloc_reducer":
             return allocate_reducer(b, name, value, about)
+        if function in VIEWS:
+            return bind_view(b, name, value, function, about)
         if function == "get_thread_binding":
             args = Arguments(b, value, "T.get_thread_binding")
             dim = args.whole("dim", 0, 0)

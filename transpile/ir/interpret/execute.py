@@ -23,7 +23,7 @@ from tile2c.transpile.ir.interpret.state import (
 )
 from tile2c.transpile.ir.interpret.tiles import combined, tile_statement
 
-MOST_TRIPS = 10_000_000
+MOST_STEPS = 100_000  # statements inside one `while`: some seconds
 
 
 def execute(state: State, body: tuple[Stmt, ...]) -> None:
@@ -32,6 +32,7 @@ def execute(state: State, body: tuple[Stmt, ...]) -> None:
         if state.mask is not True and not some(state.mask):
             return
         state.span = stmt.span or state.span
+        state.steps += 1
         _statement(state, stmt)
 
 
@@ -187,7 +188,12 @@ def _while(state: State, node: forms.While) -> None:
     outer = state.mask
     state.loops.append(Escapes())
     going: Mask = True
-    for _ in range(MOST_TRIPS):
+    first, rounds = state.steps, 0
+    while True:
+        state.steps, rounds = state.steps + 1, rounds + 1
+        if state.steps - first > MOST_STEPS:
+            state.span = node.span or state.span
+            raise state.fail(f"this loop is still running after {rounds - 1} rounds")
         state.loops[-1].continued = False
         state.mask = both(_still_here(state, outer), going)
         if not some(state.mask):
@@ -197,7 +203,5 @@ def _while(state: State, node: forms.While) -> None:
         if not some(state.mask):
             break
         execute(state, node.body)
-    else:
-        raise state.fail(f"this loop is still running after {MOST_TRIPS} rounds")
     state.loops.pop()
     state.mask = _still_here(state, outer)

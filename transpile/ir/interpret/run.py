@@ -181,10 +181,15 @@ def _launch(state: State, launch: Launch) -> None:
     for buffer, shape in shapes:
         if buffer.scope == "global" and buffer.name not in state.tensors:
             state.tensors[buffer.name] = state.numbers.poison(shape, buffer.dtype)
+    views: list[tuple[Buffer, Array]] = []
+    for view in launch.views:
+        shape = tuple(whole(state, extent) for extent in view.shape)
+        views.append((view, state.tensors[view.name].reshape(shape)))  # the same memory
     for place in itertools.product(*(range(extent) for extent in reversed(grid))):
         block = State(
             state.numbers, state.tensors, launch.threads, dict(state.env), memory=state.memory
         )
+        block.views = views
         block.lanes = (count,)
         block.env |= threads
         for var, value in zip(launch.blocks, reversed(place), strict=True):

@@ -44,6 +44,7 @@ class State:
     tiles: dict[str, Array] = field(default_factory=dict)  # shared memory and fragments
     arrays: dict[str, Array] = field(default_factory=dict)  # private: (1 or threads, *shape)
     scalars: dict[str, Array] = field(default_factory=dict)  # private, of alloc_var
+    views: list[tuple[Buffer, Array]] = field(default_factory=list)  # of tensors
     lanes: tuple[int, ...] = (1,)
     mask: Mask = True
     returned: Mask = False
@@ -51,6 +52,7 @@ class State:
     axes: dict[int, int] = field(default_factory=dict)  # id of a loop variable's array -> its axis
     memory: dict[int, object] = field(default_factory=dict)  # facts found once, by id of a node
     span: Span | None = None  # of the statement that is running
+    steps: int = 0  # statements executed so far
 
     @property
     def count(self) -> int:
@@ -63,6 +65,9 @@ class State:
     def storage(self, buffer: Buffer) -> Array:
         """The elements of a buffer that all lanes share."""
         if buffer.scope == "global":
+            for view, array in self.views:
+                if view == buffer:
+                    return array
             return self.tensors[buffer.name]
         return self.tiles[buffer.name]
 

@@ -29,6 +29,13 @@ def check(function: forms.Function, target: CoresTarget, diagnostics: Diagnostic
         )
         return
     launch = function.launches[0]
+    for view in launch.views:
+        diagnostics.error(
+            "T2C566",
+            f"{view.name} takes another shape here, which kernels for {target.name} cannot",
+            view.span,
+            help="declare the parameter with the shape that the kernel uses",
+        )
     for buffer in launch.buffers:
         _check_buffer(buffer, target, diagnostics)
     threads = {var.name for var in launch.thread_vars}

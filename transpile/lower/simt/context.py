@@ -223,7 +223,7 @@ class Context:
         layout = self.shared.get(buffer.name) if buffer.scope == "shared" else None
         if layout is not None and layout.pad:
             shape = (*shape[:-1], b.add(shape[-1], const(layout.pad)))
-        for extent in reversed(shape[1:]):
+        for extent in map(b.in_words, reversed(shape[1:])):
             strides.insert(0, b.mul(extent, strides[0]) if not b.literal(strides[0], 1) else extent)
         return tuple(strides)
 

@@ -1,0 +1,109 @@
+"""What a file does beside its kernels: code that never ends, exceptions, questions to the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tile2c.transpile import pipeline
+from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.stage import parse_defines
+
+Make = Callable[..., Any]
+KERNEL = """
+@T.prim_func
+def ones(A: T.Tensor((32,), "int32")):
+    with T.Kernel(1, threads=32) as bx:
+        A[bx] = 1
+"""
+DEVICE = """
+import torch
+import tilelang
+import tilelang.language as T
+
+
+def threads():
+    if not torch.cuda.is_available():
+        raise RuntimeError("no device")
+    major, minor = torch.cuda.get_device_capability()
+    return 64 if major * 10 + minor == 80 else 256
+
+
+@tilelang.jit
+def factory(n):
+    @T.prim_func
+    def ones(A: T.Tensor((n,), "int32")):
+        with T.Kernel(torch.cuda.get_device_properties(0).multi_processor_count, threads=t) as bx:
+            A[bx] = bx
+    t = threads()
+    return ones
+"""
+
+
+def test_a_loop_that_never_ends_is_named(program: Make) -> None:
+    result = program("while True:\n    pass\n" + KERNEL)
+    assert result.codes == ["T2C113"]
+    assert "while True:" in result.messages[0]
+
+
+def test_an_exception_of_the_module_is_named(program: Make) -> None:
+    result = program("raise RuntimeError('no')\n" + KERNEL)
+    assert result.codes == ["T2C119"]
+
+
+def test_an_exception_that_may_not_come(program: Make) -> None:
+    text = "import os\nif os.path.exists('x'):\n    raise RuntimeError('no')\n" + KERNEL
+    assert list(program(text).kernels) == ["ones"]
+
+
+def test_a_kernel_of_the_file_that_the_file_calls(program: Make) -> None:
+    """Calling it makes no second output."""
+    text = """
+    @tilelang.jit
+    def twice(A):
+        N = T.const("N")
+        A: T.Tensor((N,), "int32")
+        B = T.empty((N,), "int32")
+        with T.Kernel(T.ceildiv(N, 32), threads=32) as bx:
+            for i in T.Parallel(32):
+                B[bx * 32 + i] = A[bx * 32 + i] * 2
+        return B
+
+    compiled = twice.compile(N=64)
+    """
+    result = program(text)
+    result.must_be_fine()
+
+
+def test_a_failing_factory_stops_only_itself(program: Make) -> None:
+    text = """
+    @tilelang.jit
+    def one(n):
+        assert False, "never"
+        @T.prim_func
+        def first(A: T.Tensor((n,), "int32")):
+            with T.Kernel(1, threads=32) as bx:
+                A[bx] = 1
+        return first
+    """
+    assert list(program(text + KERNEL.replace("\n", "\n    "), only=("ones",)).kernels) == ["ones"]
+    assert program(text + KERNEL.replace("\n", "\n    "), only=("first",)).codes == ["T2C119"]
+
+
+def asked(tmp_path: Path, *targets: str) -> dict[str, str]:
+    path = tmp_path / "device.py"
+    path.write_text(DEVICE)
+    request = pipeline.Request(inputs=(path,), targets=targets, defines=parse_defines(()))
+    diagnostics = Diagnostics()
+    texts = pipeline.generate(request, diagnostics)
+    assert not diagnostics.failed, diagnostics.items
+    return dict(zip(targets, (text.text for text in texts), strict=True))
+
+
+def test_the_target_answers_for_the_device(tmp_path: Path) -> None:
+    """Each target its own answer, also where one run writes for several."""
+    found = asked(tmp_path, "cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
+    assert "grid (108), block 64" in found["cuda:sm_80"]
+    assert "grid (132), block 256" in found["cuda:sm_90a"]
+    assert "grid (304), block 256" in found["hip:gfx942"]
