@@ -30,6 +30,7 @@ class NormalKernel:
     origins: Mapping[cst.CSTNode, Origin]
     promises: Mapping[str, int] = field(default_factory=dict)
     summary: str = ""
+    docstring: tuple[str, ...] = ()
 
 
 def normal(text: str, *, promises: Mapping[str, int] | None = None) -> NormalKernel:

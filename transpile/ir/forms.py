@@ -291,4 +291,5 @@ class Function:
     assumptions: tuple[Expr, ...] = ()  # bool expressions over sizes that always hold
     comments: tuple[str, ...] = ()
     summary: str = ""
+    docstring: tuple[str, ...] = ()  # what texts say of the kernel; `comments` above it they do not
     span: Span | None = field(default=None, compare=False, repr=False)

@@ -48,7 +48,7 @@ class Traced:
     body: list[Statement]
     footer: list[str] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)  # above the function
-    summary: str = ""
+    docstring: list[str] = field(default_factory=list)
 
 
 def trace_prim_func(ev: Language, prim: PrimFunc) -> Traced:
@@ -136,14 +136,14 @@ def _signature_end(node: ast.FunctionDef) -> int:
 
 def _traced(ev: Language, closure: Closure, parameters: list[Parameter]) -> Traced:
     assert len(ev.residual.blocks) == 1
-    comments, summary = _comments(closure)
+    comments, docstring = _comments(closure)
     return Traced(
-        closure, parameters, ev.residual.blocks[0], ev.residual.footers[0], comments, summary
+        closure, parameters, ev.residual.blocks[0], ev.residual.footers[0], comments, docstring
     )
 
 
-def _comments(closure: Closure) -> tuple[list[str], str]:
-    """The comments above a kernel, its docstring among them, and its one-line summary."""
+def _comments(closure: Closure) -> tuple[list[str], list[str]]:
+    """The comments above a kernel, its docstring among them, and the docstring's lines alone."""
     node = closure.node
     assert isinstance(node, ast.FunctionDef)
     functions = [node, *reversed(_enclosing(closure.source.module, node))]
@@ -152,13 +152,11 @@ def _comments(closure: Closure) -> tuple[list[str], str]:
     for function in functions:
         text = ast.get_docstring(function)
         if text and not docstring:
-            docstring = [f"# {line}".rstrip() for line in text.splitlines()]
+            docstring = text.splitlines()
         first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
         blocks.insert(0, list(closure.source.comments_above(first)))
     comments = [line for block in blocks for line in block]
-    lines = [*docstring, *comments]
-    summary = next((line.lstrip("#! ").strip() for line in lines if line.strip("# ")), "")
-    return [*comments, *docstring], summary
+    return [*comments, *(f"# {line}".rstrip() for line in docstring)], docstring
 
 
 def _enclosing(module: ast.Module, node: ast.AST) -> list[ast.FunctionDef]:

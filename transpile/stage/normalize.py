@@ -38,8 +38,13 @@ class NormalKernel:
     source_file: str
     source_line: int
     source_sha256: str
-    summary: str
+    docstring: tuple[str, ...]  # what the kernel's text says of itself; comments above are not
     licence: tuple[str, ...] = ()  # lines of C++ comment that go on top of the text
+
+    @property
+    def summary(self) -> str:
+        """The docstring's first line."""
+        return next((line.strip() for line in self.docstring if line.strip()), "")
 
     @cached_property
     def text(self) -> str:
@@ -320,7 +325,7 @@ def _kernel(
         source_file=closure.source.name,
         source_line=closure.node.lineno,
         source_sha256=closure.source.sha256,
-        summary=made.traced.summary,
+        docstring=tuple(made.traced.docstring),
     )
 
 

@@ -45,3 +45,7 @@ class NormalKernel(Protocol):
 
     @property
     def summary(self) -> str: ...
+
+    @property
+    def docstring(self) -> tuple[str, ...]:
+        """The author's words about the kernel, line by line."""

@@ -193,7 +193,7 @@ class _Attempt:
         plan = CoresPlan(
             name=self.function.name,
             summary=self.function.summary,
-            comments=self.function.comments,
+            comments=self.function.docstring,
             constants=_constants(self.function, (*setup, *body), blocks, tiles, self.grid.locals),
             params=_params(self.function, self.launch, self.context.scalars.handles),
             blocks=blocks,

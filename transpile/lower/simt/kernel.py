@@ -467,7 +467,7 @@ class LoweredLaunch:
         return Plan(
             name=function.name,
             summary=function.summary,
-            comments=function.comments,
+            comments=function.docstring,
             args=args,
             sizes=function.sizes,
             constants=constants,
