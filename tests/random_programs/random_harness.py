@@ -87,6 +87,15 @@ def run_programs(
     return sorted(outcomes, key=lambda outcome: outcome.seed)
 
 
+def transpiled(seed: int, program: TileProgram, target: str, folder: Path) -> Outcome | None:
+    """What is wrong with the program, or refused; None where there is a kernel."""
+    try:
+        found = _transpiled(seed, program, target, folder)
+    except Exception:  # a crash is what is looked for
+        return Outcome(seed, target, "crash", traceback.format_exc(), program.text)
+    return found if isinstance(found, Outcome) else None
+
+
 def _transpiled(seed: int, program: TileProgram, target: str, folder: Path) -> _Ready | Outcome:
     path = folder / f"k{seed}.py"
     path.write_text(program.text, encoding="utf-8")
