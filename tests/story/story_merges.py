@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -60,11 +61,10 @@ EDITS: dict[str, Change] = {
     "title": lambda text: "// SPDX-License-Identifier: MIT\n" + text,
     "include": replaced("#include <cuda_fp16.h>\n", "#include <cuda_fp16.h>\n#include <cuda.h>\n"),
     "helper": replaced("// `n` neighbours that move", "// Mine: n neighbours that move"),
-    "fast path": replaced(
-        "        copies_commit();  // empty groups at the end keep",
-        "        __nanosleep(20);\n        copies_commit();  // empty groups at the end keep",
+    "fast path": lambda text: re.sub(
+        r"^( *__syncthreads\(\);\n)( *if)", r"\1        __nanosleep(20);\n\2", text, flags=re.M
     ),
-    "loop": replaced("ko < ko_end; ++ko) {\n        const", "ko != ko_end; ++ko) {\n        const"),
+    "loop": lambda text: re.sub(r"^( *)(// T\.gemm\()", r"\1// By hand.\n\1\2", text, flags=re.M),
     "end": lambda text: text + "// The end.\n",
 }  # fmt: skip
 

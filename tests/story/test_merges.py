@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from story_merges import CHANGES, EDITS, generated, write
+from story_merges import CHANGES, EDITS, SOURCE, generated, write
+from tile2c.transpile.cli.main import main
 from tile2c.transpile.output import header
 from tile2c.transpile.output.layout import base_file
 
@@ -110,7 +111,7 @@ def test_a_newer_tile2c_with_the_same_text_changes_no_edited_file(home: Path) ->
     newer = replace(newer, text=newer.text.replace("copies_commit", "end_of_copies"))
     assert write(home, newer) == ["T2C601"] and path.read_bytes() == edited
     assert write(home, newer, merge=True) in ([], ["T2C615"])
-    assert "by tile2c 9.0.0" in path.read_text() and "ko != ko_end" in path.read_text()
+    assert "by tile2c 9.0.0" in path.read_text() and "// By hand." in path.read_text()
 
 
 def test_conflicts_resolved_by_hand_and_the_next_change(home: Path) -> None:
@@ -133,7 +134,25 @@ def test_conflicts_resolved_by_hand_and_the_next_change(home: Path) -> None:
     next_one = replace(changed, text=changed.text.replace("row < M", "row < int(M)"))
     assert write(home, next_one, merge=True) == []
     text = path.read_text()
-    assert "num_stages = 4;" in text and "row < int(M)" in text and "ko != ko_end" in text
+    assert "num_stages = 4;" in text and "row < int(M)" in text and "// By hand." in text
+
+
+def test_a_source_that_was_renamed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("old.py").write_text(SOURCE)
+    assert main(["old.py", "-o", "out"]) == 0
+    path = Path("out") / FILE
+    path.write_text(EDITS["loop"](path.read_text()))
+    Path("old.py").rename("new.py")
+    assert main(["new.py", "-o", "out"]) == 1
+    told = capsys.readouterr().err
+    assert "gemm_bias_relu of old.py, not of new.py" in told
+    assert 'write "file": "new.py" into the "source" of gemm_bias_relu.cu' in told
+    manifest = Path("out/tile2c.json")
+    manifest.write_text(manifest.read_text().replace('"file": "old.py"', '"file": "new.py"'))
+    assert main(["new.py", "-o", "out"]) == 0
+    Path("new.py").write_text(CHANGES["tile"](SOURCE))
+    assert main(["new.py", "-o", "out", "--merge"]) == 0
+    assert "// By hand." in path.read_text() and "from     new.py" in path.read_text()
 
 
 def test_deleted_and_renamed_files(home: Path) -> None:
@@ -143,7 +162,7 @@ def test_deleted_and_renamed_files(home: Path) -> None:
     path.rename(home / "mine.cu")
     assert write(home, generated("tile")) == []  # a file that is gone is written anew
     assert header.is_as_generated(path.read_text())
-    assert "ko != ko_end" in (home / "mine.cu").read_text()
+    assert "// By hand." in (home / "mine.cu").read_text()
     (home / base_file(FILE)).unlink()
     path.write_text(EDITS["loop"](path.read_text()))
     assert write(home, generated("depth"), merge=True) == ["T2C613"]

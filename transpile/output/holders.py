@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
@@ -12,6 +12,10 @@ from tile2c.transpile.output.manifest import Entry, Manifest
 from tile2c.transpile.output.scope import Scope
 
 DIFFERENT_FOLDER = "choose another folder with -o, or remove {file} first"
+RENAMED = (
+    'if {old} is {new} now, write "file": "{new}" into the "source" of {file} in tile2c.json; '
+    "else {otherwise}"
+)
 LOSES_EDITS = ", which loses the edits made in it"
 REPLACE = "choose another folder with -o, or --force to replace it"
 REPLACE_EDITED = f"{REPLACE} after saving the edited file as {{file}}.orig"
@@ -71,6 +75,9 @@ def check_holder(
         what = f"holds {held['name']} of {other}, not of {source_path(kernel.manifest)}"
     elif source_of(held) != source:
         what = f"holds {held['name']} of {source_of(held)}, not of {source}"
+        path = Path(source_path(kernel.manifest))
+        if held["name"] == kernel.name and not path.with_name(source_of(held)).exists():
+            help = RENAMED.format(old=source_of(held), new=source, file=file, otherwise=help)
     elif held["target"] != kernel.target:
         what = f"holds {held['name']} for {held['target']}, not for {kernel.target}"
     elif held["name"] != kernel.name:
