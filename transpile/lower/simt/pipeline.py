@@ -120,7 +120,7 @@ class _Pipeline:
             steps.append(Step(body=(Section(body=(declared,)),)))
         steps.append(self._loop(load, slot, stop))
         ctx.facts = facts
-        for name in (slot, self.var):
+        for name in (() if self.counted else (slot,)) + (self.var,):  # counters outlive the loop
             ctx.namer.release(name)
         return steps
 
