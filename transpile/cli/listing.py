@@ -62,14 +62,33 @@ def _as_text(kernel: KernelListing) -> str:
 def print_targets(*, as_json: bool) -> int:
     """Every target with its summary and what of it is proven."""
     from tile2c.transpile.targets import all_targets
+    from tile2c.transpile.targets.describe import supports
 
     targets = all_targets()
     if as_json:
-        keys = ("name", "family", "arch", "suffix", "summary", "proven")
-        print(json.dumps([{key: getattr(t, key) for key in keys} for t in targets], indent=2))
+        keys = (
+            "name",
+            "family",
+            "arch",
+            "suffix",
+            "summary",
+            "proven",
+            "emulated",
+            "compiled",
+            "facts",
+        )
+        found = [
+            {**{key: getattr(t, key) for key in keys}, "supports": list(supports(t))}
+            for t in targets
+        ]
+        print(json.dumps(found, indent=2))
         return Status.DONE
     width = max(len(target.name) for target in targets)
     for target in targets:
         print(f"{target.name:{width}}  {target.suffix}  {target.summary}")
-        print(f"{'':{width}}  {target.proven}")
+        tried = [target.proven]
+        tried += [f"emulated: {target.emulated}"] if target.emulated else []
+        tried += [f"compiled: {target.compiled}"] if target.compiled else []
+        for line in (*supports(target), "; ".join(tried)):
+            print(f"{'':{width}}  {line}")
     return Status.DONE

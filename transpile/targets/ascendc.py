@@ -118,6 +118,7 @@ ASCEND910B = CoresTarget(
     compile="bisheng -x asc --npu-arch=dav-2201 -O2 -fPIC -shared {file} -o {stem}.so",
     module_suffix=".so",
     proven="never run on silicon",
+    emulated="the samples without products",
     summary="Huawei Ascend 910B, vector kernels on its AI vector cores",
     cores=40,
     local_bytes=196352,

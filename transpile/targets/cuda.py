@@ -243,6 +243,8 @@ def _target(arch: str, static_shared: int, max_shared: int, summary: str) -> Sim
         compile=f"nvcc {flag} -O3 -std=c++17 -cubin {{file}} -o {{stem}}.cubin",
         module_suffix=".cubin",
         proven=_PROVEN.get(arch, "never run on silicon"),
+        emulated="the samples",
+        compiled="" if number == 70 else "nvcc 13",
         summary=summary,
         host=replace(_HOST, together=_HOST.together.replace("{arch}", flag)),
         lanes=32,

@@ -60,7 +60,8 @@ def _target(arch: str, summary: str, matrix: tuple[MatrixInstruction, ...]) -> S
         templates=("dcu", *like.templates),
         compile=f"hipcc --genco --offload-arch={arch} -O3 -std=c++17 {{file}} -o {{stem}}.hsaco",
         summary=summary,
-        facts="vendor's public source: builtins and fragment maps" if matrix else "third parties",
+        compiled="clang 22 for AMD's chips, matrix builtins replaced: types and syntax",
+        facts="vendor's public source: names, fragment maps" if matrix else "third parties",
         matrix=matrix,
     )
 

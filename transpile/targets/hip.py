@@ -128,6 +128,8 @@ def _target(
         compile=f"hipcc --genco --offload-arch={arch} -O3 -std=c++17 {{file}} -o {{stem}}.hsaco",
         module_suffix=".hsaco",
         proven="never run on silicon",
+        emulated="the samples",
+        compiled="clang 22, without the vendor's headers",
         summary=summary,
         host=replace(_HOST, together=_HOST.together.replace("{arch}", arch)),
         lanes=lanes,

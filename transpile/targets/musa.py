@@ -111,9 +111,9 @@ def _target(
         compile=f"mcc --cuda-device-only --offload-arch={arch} -O3 -std=c++17 {{file}} -o {{stem}}.mubin",
         module_suffix=".mubin",
         proven="never run on silicon",
-        facts="vendor's public source: builtins and fragment maps"
-        if matrix
-        else "vendor's public source",
+        emulated="the samples",
+        compiled="nvcc 13 with stub headers: types and syntax",
+        facts="vendor's public source: names, fragment maps; 32 banks assumed",
         summary=summary,
         lanes=32,
         matrix_lanes=matrix_lanes,

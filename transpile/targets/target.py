@@ -36,6 +36,8 @@ class Target:
     proven: str  # "has run on silicon" or what has never been tried
     summary: str  # one line for --targets
     facts: str = "vendor's documentation"  # where what the description says comes from
+    emulated: str = ""  # what the suite runs in the emulator against the interpreter
+    compiled: str = ""  # with what the suite compiles its texts, and how much that says
     host: Host | None = None  # how C++ launches its kernels; None: no launcher is written
 
     @property

@@ -1,0 +1,3 @@
+#pragma once
+#include <cuda_bf16.h>
+#define __ppu_bfloat16 __nv_bfloat16

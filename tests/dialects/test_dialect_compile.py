@@ -1,0 +1,97 @@
+"""Texts of dialects whose compilers nobody has here, through compilers that are near, with stub headers.
+
+clang for AMD's chips takes those of waves of 64; nvcc takes those that resemble CUDA. Types and syntax
+are checked, of matrix builtins the operands; assembler of other vendors passes unread.
+All texts: `pytest -m slow tests/dialects/test_dialect_compile.py`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tile2c.transpile.cli.main import main
+
+HERE = Path(__file__).parent
+STUBS, PRELUDE = HERE / "stubs", HERE.parent / "hip" / "prelude"
+SAMPLES = HERE.parents[1] / "samples"
+PRODUCTS = HERE.parent / "hip" / "gemms.py"
+CLANG, NVCC = shutil.which("clang-22"), shutil.which("nvcc")
+
+# target -> flags; what stands before the text where the dialect has no header for it
+WAVES: dict[str, tuple[str, ...]] = {
+    "dcu:gfx936": ("--offload-arch=gfx942", "-include", str(STUBS / "dcu" / "mmac.h")),
+    "dcu:gfx928": ("--offload-arch=gfx942", "-include", str(STUBS / "dcu" / "mmac.h")),
+    "dcu:gfx926": ("--offload-arch=gfx90a",),
+    "maca:xcore1000": ("--offload-arch=gfx90a", f"-I{STUBS / 'maca'}"),
+    "corex:ivcore11": (
+        "--offload-arch=gfx90a", "-include", str(STUBS / "wave64.h"), f"-I{STUBS / 'corex'}",
+    ),
+}  # fmt: skip
+LIKE_CUDA: dict[str, tuple[str, ...]] = {
+    "musa:mp_31": ("-D__MUSA_ARCH__=310", f"-I{STUBS / 'musa'}"),
+    "musa:mp_22": ("-D__MUSA_ARCH__=220", f"-I{STUBS / 'musa'}"),
+    "musa:mp_21": ("-D__MUSA_ARCH__=210", f"-I{STUBS / 'musa'}"),
+    "ppu:ppu_10": (f"-I{STUBS / 'ppu'}",),
+    "ppu:ppu_15": (f"-I{STUBS / 'ppu'}",),
+}
+# source and defines of each text
+TEXTS: dict[str, tuple[Path, tuple[str, ...]]] = {
+    "softmax": (SAMPLES / "softmax.py", ()),
+    "gemm_bias_relu": (SAMPLES / "gemm_bias_relu.py", ()),
+    "bfloat16": (PRODUCTS, ("dtype=bfloat16", "out_dtype=bfloat16")),
+}
+CHOSEN = [
+    "gemm_bias_relu",
+    *(pytest.param(text, marks=pytest.mark.slow) for text in TEXTS if text != "gemm_bias_relu"),
+]
+
+
+def written(folder: Path, target: str, text: str) -> Path:
+    source, defines = TEXTS[text]
+    chosen = [word for define in defines for word in ("-D", define)]
+    assert main([str(source), "-o", str(folder), "--target", target, *chosen]) == 0
+    (path,) = (x for x in folder.iterdir() if x.suffix not in (".json", "") and x.is_file())
+    return path
+
+
+def passes(command: list[str | None]) -> None:
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[:4000]
+
+
+@pytest.mark.skipif(CLANG is None, reason="needs clang-22 (Debian: apt install clang-22)")
+@pytest.mark.parametrize("text", CHOSEN)
+@pytest.mark.parametrize("target", WAVES)
+def test_through_clang(tmp_path: Path, target: str, text: str) -> None:
+    path = written(tmp_path, target, text)
+    assembly = tmp_path / "text.s"
+    passes(
+        [
+            CLANG, "-x", "hip", "--offload-device-only", "-O3", "-std=c++17", "-nogpuinc",
+            "-nogpulib", "--no-gpu-bundle-output", f"-I{PRELUDE}", "-Wall", "-Wextra", "-Werror",
+            *WAVES[target], "-S", str(path), "-o", str(assembly),
+        ]
+    )  # fmt: skip
+    unit = text != "softmax" and target not in ("dcu:gfx926", "corex:ivcore11")
+    assert ("v_mfma" in assembly.read_text()) == unit
+
+
+@pytest.mark.skipif(NVCC is None, reason="needs nvcc of CUDA 12 or later")
+@pytest.mark.parametrize("text", CHOSEN)
+@pytest.mark.parametrize("target", LIKE_CUDA)
+def test_through_nvcc(tmp_path: Path, target: str, text: str) -> None:
+    path = written(tmp_path, target, text)
+    passes(
+        [
+            NVCC, "-x", "cu", "-arch=sm_80", "-std=c++17", "-rdc=true", "-ptx",
+            *LIKE_CUDA[target], str(path), "-o", str(tmp_path / "text.ptx"),
+        ]
+    )  # fmt: skip
+    if text != "softmax" and target != "musa:mp_21":
+        made = (tmp_path / "text.ptx").read_text()
+        assert ("__musa_" if target.startswith("musa") else "ppu.tc") in made
