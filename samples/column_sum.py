@@ -1,5 +1,9 @@
-# Sums of the columns of a matrix, both of its sizes known only at run time.
-# A block owns block_N columns and walks down the rows in tiles; its threads meet once, at the end.
+"""Sums of the columns of a matrix, both of its sizes known only at run time.
+A block owns block_N columns and walks down the rows in tiles; its threads meet once, at the end.
+
+Run: tile2c samples/column_sum.py -o out &&
+     tile2c run out --against samples/references.py:column_sum
+"""
 
 import tilelang
 import tilelang.language as T
@@ -7,10 +11,7 @@ import tilelang.language as T
 
 @tilelang.jit(out_idx=[-1])
 def column_sum(block_M=128, block_N=32, threads=256):
-    """Y[j] = sum of X[:, j].
-
-    Run it: tile2c run OUT column_sum --against samples/references.py:column_sum
-    """
+    """Y[j] = sum of X[:, j]."""
     M, N = T.dynamic("M, N")
 
     @T.prim_func

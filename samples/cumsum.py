@@ -1,5 +1,8 @@
-# Running sums along the rows of a matrix, both of its sizes known only at run time.
-# A block walks along its rows in tiles and carries the sums so far from one tile to the next.
+"""Running sums along the rows of a matrix, both of its sizes known only at run time.
+A block walks along its rows in tiles and carries the sums so far from one tile to the next.
+
+Run: tile2c samples/cumsum.py -o out && tile2c run out --against samples/references.py:cumsum
+"""
 
 import tilelang
 import tilelang.language as T
@@ -7,10 +10,7 @@ import tilelang.language as T
 
 @tilelang.jit(out_idx=[-1])
 def cumsum(block_M=4, block_N=256, dtype="float32", threads=128):
-    """Y[i, j] = X[i, 0] + ... + X[i, j]
-
-    Run it: tile2c run OUT cumsum --against samples/references.py:cumsum
-    """
+    """Y[i, j] = X[i, 0] + ... + X[i, j]"""
     M, N = T.dynamic("M, N")
 
     @T.prim_func

@@ -1,5 +1,8 @@
-# Matrix times vector: every row of A is read once, so the speed is that of the memory.
-# A block owns block_M rows; products are summed by each thread, and across threads once at the end.
+"""Matrix times vector: every row of A is read once, so the speed is that of the memory.
+A block owns block_M rows; products are summed by each thread, and across threads once at the end.
+
+Run: tile2c samples/gemv.py -o out && tile2c run out --against samples/references.py:gemv
+"""
 
 import tilelang
 import tilelang.language as T
@@ -15,10 +18,7 @@ def gemv(
     accum_dtype: str = "float32",
     threads: int = 128,
 ):
-    """y = A @ x
-
-    Run it: tile2c run OUT gemv --against samples/references.py:gemv
-    """
+    """y = A @ x"""
     M, K = T.const("M, K")
     A: T.Tensor[[M, K], dtype]
     x: T.Tensor[[K], dtype]

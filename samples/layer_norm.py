@@ -1,5 +1,9 @@
-# LayerNorm over the rows of a matrix, with weight and bias.
-# One block takes one row; mean and variance are taken from registers, one after the other.
+"""LayerNorm over the rows of a matrix, with weight and bias.
+One block takes one row; mean and variance are taken from registers, one after the other.
+
+Run: tile2c samples/layer_norm.py -o out &&
+     tile2c run out --against samples/references.py:layer_norm
+"""
 
 import tilelang
 import tilelang.language as T
@@ -7,10 +11,7 @@ import tilelang.language as T
 
 @tilelang.jit(out_idx=[-1])
 def layer_norm(N, block_M=1, eps=1e-5, dtype="float16", accum_dtype="float32", threads=256):
-    """Y[i, :] = (X[i, :] - mean) / sqrt(variance + eps) * weight + bias
-
-    Run it: tile2c run OUT layer_norm --against samples/references.py:layer_norm
-    """
+    """Y[i, :] = (X[i, :] - mean) / sqrt(variance + eps) * weight + bias"""
     M = T.dynamic("M")
 
     @T.prim_func

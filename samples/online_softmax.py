@@ -1,5 +1,9 @@
-# Softmax over rows of any length: the row is read in tiles, and the running sum is scaled down
-# whenever a tile brings a larger element.
+"""Softmax over rows of any length: the row is read in tiles, and the running sum is scaled down
+whenever a tile brings a larger element.
+
+Run: tile2c samples/online_softmax.py -o out &&
+     tile2c run out --against samples/references.py:online_softmax
+"""
 
 import tilelang
 import tilelang.language as T
@@ -16,10 +20,7 @@ def online_softmax(
     accum_dtype: str = "float32",
     threads: int = 128,
 ):
-    """Y[i, :] = softmax(X[i, :]), numerically stable, in two passes over the row.
-
-    Run it: tile2c run OUT online_softmax --against samples/references.py:online_softmax
-    """
+    """Y[i, :] = softmax(X[i, :]), numerically stable, in two passes over the row."""
     M, N = T.const("M, N")
     X: T.Tensor[[M, N], dtype]
     Y = T.empty((M, N), dtype)

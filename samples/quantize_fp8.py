@@ -1,23 +1,30 @@
-# Quantization to fp8, a scale for every group of columns of a row.
-# Activations of a deep fp8 gemm are stored so: `group` neighbours share one float.
+"""Quantization to fp8, a scale for every group of columns of a row.
+Activations of a deep fp8 gemm are stored so: `group` neighbours share one float.
+
+Run: tile2c samples/quantize_fp8.py -o out &&
+     tile2c run out --against samples/references.py:quantize_fp8
+"""
 
 import tilelang
 import tilelang.language as T
 
-FP8_MAX = 448.0  # the largest float8_e4m3fn
+LARGEST = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0}
 
 
 @tilelang.jit
 def quantize_fp8(
-    X, block_M: int = 32, group: int = 128, dtype: str = "float16", threads: int = 128
+    X,
+    block_M: int = 16,
+    group: int = 128,
+    dtype: str = "float16",
+    fp8: str = "float8_e4m3fn",
+    threads: int = 128,
 ):
-    """Q * scales = X, up to rounding; the largest of a group becomes 448 or -448.
-
-    Run it: tile2c run OUT quantize_fp8 --against samples/references.py:quantize_fp8
-    """
+    """Q * scales = X, up to rounding; a group's largest becomes the largest of fp8."""
+    largest = LARGEST[fp8]
     M, N = T.const("M, N")
     X: T.Tensor[[M, N], dtype]
-    Q = T.empty((M, N), "float8_e4m3fn")
+    Q = T.empty((M, N), fp8)
     scales = T.empty((M, T.ceildiv(N, group)), "float32")
 
     with T.Kernel(T.ceildiv(N, group), T.ceildiv(M, block_M), threads=threads) as (bx, by):
@@ -29,10 +36,10 @@ def quantize_fp8(
         T.reduce_absmax(x, scale, dim=1)
         for i in T.Parallel(block_M):
             # A group of zeros gets a scale that can be divided by.
-            scale[i] = T.max(scale[i], 1e-4) / FP8_MAX
+            scale[i] = T.max(scale[i], 1e-4) / largest
             inverse[i] = 1.0 / scale[i]
         for i, j in T.Parallel(block_M, group):
-            x[i, j] = T.clamp(x[i, j] * inverse[i], -FP8_MAX, FP8_MAX)
+            x[i, j] = T.clamp(x[i, j] * inverse[i], -largest, largest)
 
         T.copy(x, Q[by * block_M, bx * group])
         for i in T.Parallel(block_M):

@@ -1,5 +1,8 @@
-# RMSNorm over the rows of a matrix: every row is divided by the root of its mean square, then scaled.
-# One block takes one row and keeps all of it in registers between reading and writing it.
+"""RMSNorm over the rows of a matrix: each divided by the root of its mean square, then scaled.
+One block takes one row and keeps all of it in registers between reading and writing it.
+
+Run: tile2c samples/rms_norm.py -o out && tile2c run out --against samples/references.py:rms_norm
+"""
 
 import tilelang
 import tilelang.language as T
@@ -7,10 +10,7 @@ import tilelang.language as T
 
 @tilelang.jit(out_idx=[-1])
 def rms_norm(N, block_M=1, eps=1e-6, dtype="float16", accum_dtype="float32", threads=256):
-    """Y[i, :] = X[i, :] / sqrt(mean(X[i, :]^2) + eps) * weight
-
-    Run it: tile2c run OUT rms_norm --against samples/references.py:rms_norm
-    """
+    """Y[i, :] = X[i, :] / sqrt(mean(X[i, :]^2) + eps) * weight"""
     M = T.dynamic("M")
 
     @T.prim_func

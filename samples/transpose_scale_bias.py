@@ -1,5 +1,9 @@
-# Transpose with a scale and a bias on the way: Y = (X * scale + bias)^T.
-# Tiles go through shared memory, so that rows are read and columns are written in whole lines.
+"""Transpose with a scale and a bias on the way: Y = (X * scale + bias)^T.
+Tiles go through shared memory, so that rows are read and columns are written in whole lines.
+
+Run: tile2c samples/transpose_scale_bias.py -o out &&
+     tile2c run out --against samples/references.py:transpose_scale_bias
+"""
 
 import tilelang
 import tilelang.language as T
@@ -7,10 +11,7 @@ import tilelang.language as T
 
 @tilelang.jit(out_idx=[-1])
 def transpose_scale_bias(block_M=64, block_N=64, scale=0.5, dtype="float16", threads=256):
-    """Y[j, i] = X[i, j] * scale + bias[j]
-
-    Run it: tile2c run OUT transpose_scale_bias --against samples/references.py:transpose_scale_bias
-    """
+    """Y[j, i] = X[i, j] * scale + bias[j]"""
     M, N = T.dynamic("M, N")
 
     @T.prim_func

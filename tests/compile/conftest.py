@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+ROWS = (
+    "rms_norm", "layer_norm", "online_softmax", "column_sum", "transpose_scale_bias", "gemv", "cumsum",
+    "quantize_fp8", "top_k",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,8 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
     found = {}
     for arch, names in {
-        "sm_80": ("add", "row_sum", "softmax", "gemm", "gemm_bias_relu"),
-        "sm_90a": ("gemm", "gemm_bias_relu"),
+        "sm_80": ("add", "row_sum", "softmax", "gemm", "gemm_bias_relu", *ROWS),
+        "sm_90a": ("gemm", "gemm_bias_relu", *ROWS),
     }.items():
         found[arch] = tmp_path_factory.mktemp(arch)
         sources = [str(ROOT / "samples" / f"{name}.py") for name in names]

@@ -34,6 +34,25 @@ def test_hopper_text(nvcc: Nvcc, texts: dict[str, Path], kernel: str, tmp_path: 
     assert not SERIALIZED.search(found.said), found.said
 
 
+ROWS = (
+    "rms_norm", "layer_norm", "online_softmax", "column_sum", "transpose_scale_bias", "gemv", "cumsum",
+    "quantize_fp8", "top_k",
+)  # fmt: skip
+# fp8 has instructions of its own from sm_89 on; the other texts are those for sm_80
+ROW_TEXTS = [
+    *(("sm_80", kernel) for kernel in ROWS),
+    *(("sm_90a", kernel) for kernel in ("rms_norm", "transpose_scale_bias", "quantize_fp8")),
+]
+
+
+@pytest.mark.parametrize(("arch", "kernel"), ROW_TEXTS)
+def test_row_operations(
+    nvcc: Nvcc, texts: dict[str, Path], arch: str, kernel: str, tmp_path: Path
+) -> None:
+    found = nvcc(texts[arch] / f"{kernel}.cu", tmp_path, arch)
+    assert (found.stack, found.spills) == (0, 0), found.said
+
+
 def test_header_command(nvcc: Nvcc, texts: dict[str, Path], tmp_path: Path) -> None:
     """The command in a file's header is the one that compiles it."""
     for text in (texts["sm_80"] / "gemm.cu", texts["sm_90a"] / "gemm_bias_relu.cu"):

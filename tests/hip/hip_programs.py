@@ -17,6 +17,10 @@ from tile2c.transpile.stage.defines import parse_defines
 SAMPLES = Path(__file__).parents[2] / "samples"
 GEMMS = Path(__file__).parent / "gemms.py"
 REDUCTIONS = Path(__file__).parent / "reductions.py"
+ROWS = (
+    "rms_norm", "layer_norm", "online_softmax", "column_sum", "transpose_scale_bias", "gemv", "cumsum",
+    "top_k",
+)  # fmt: skip
 NAMES = ("add", "row_sum", "softmax", "gemm", "gemm_bias_relu")
 BOTH = "races,memory"
 DTYPES: dict[str, Any] = {"float16": np.float16, "bfloat16": bfloat16, "float32": np.float32}

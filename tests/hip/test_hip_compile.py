@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hip_programs import GEMMS, NAMES, REDUCTIONS, SAMPLES, text_of
+from hip_programs import GEMMS, NAMES, REDUCTIONS, ROWS, SAMPLES, text_of
 from tile2c.transpile.output.header import compile_command
 
 PRELUDE = Path(__file__).parent / "prelude"
@@ -57,6 +57,12 @@ def test_samples(tmp_path: Path, name: str, arch: str) -> None:
     text = assembly(text_of(SAMPLES / f"{name}.py", tmp_path, arch), arch)
     nothing_spilled(text)
     assert ("v_mfma" in text) == (name in GEMM_NAMES)
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ROWS)
+def test_row_operations(tmp_path: Path, name: str) -> None:
+    nothing_spilled(assembly(text_of(SAMPLES / f"{name}.py", tmp_path, "gfx942"), "gfx942"))
 
 
 @pytest.mark.skipif(

@@ -7,9 +7,13 @@ from pathlib import Path
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 ALL = ("add", "row_sum", "softmax", "gemm", "gemm_bias_relu")
+ROWS = (
+    "rms_norm", "layer_norm", "online_softmax", "column_sum", "transpose_scale_bias", "gemv", "cumsum",
+    "quantize_fp8", "top_k",
+)  # fmt: skip
 SUFFIXES = {"cuda": ".cu", "hip": ".hip", "ascendc": ".ascendc.cpp"}
 TARGETS = {
-    "cuda:sm_80": ALL,
+    "cuda:sm_80": (*ALL, *ROWS),
     "cuda:sm_90a": ("gemm", "gemm_bias_relu"),
     "hip:gfx942": ALL,
     "ascendc:ascend910b": ("add", "row_sum", "softmax"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from removal import F16, F32, Case, missed
+from removal import F16, F32, ROWS, Case, missed
 
 SMALL = {"block_M": 64, "block_N": 64}
 BIAS = (((72,), F16),)
@@ -13,7 +13,7 @@ EVEN = (((72, 136), F16), ((136, 72), F16))
 SHORT = (((72, 24), F16), ((24, 72), F16))
 ODD = (((65, 133), F16), ((133, 67), F16))
 
-CASES = {
+CASES = ROWS | {
     "add": Case("add", ((((1027,), F32), ((1027,), F32)),)),
     "row_sum": Case("row_sum", ((((9, 132), F32),), (((9, 131), F32),)), {"block_N": 128}),
     "row_sum_wide": Case("row_sum", ((((3, 1028), F32),), (((3, 1027), F32),)), {"block_M": 1}),

@@ -15,10 +15,15 @@ TESTS = Path(__file__).parents[1]
 SAMPLES = TESTS.parent / "samples"
 VECTOR = ("add", "row_sum", "softmax")
 ALL = (*VECTOR, "gemm", "gemm_bias_relu")
+ROWS = (
+    "rms_norm", "layer_norm", "online_softmax", "column_sum", "transpose_scale_bias", "gemv", "cumsum",
+    "top_k",
+)  # fmt: skip
 CASES = [
     *(("cuda:sm_80", name) for name in ALL),
     *(("cuda:sm_90a", name) for name in ALL),
     *(("hip:gfx942", name) for name in ALL),
+    *((target, name) for target in ("cuda:sm_80", "hip:gfx942") for name in ROWS),
     *(("ascendc:ascend910b", name) for name in VECTOR),
 ]
 KEPT = "kept because a dependence could not be disproved"

@@ -130,10 +130,13 @@ def _pack(params: list[str], columns: int) -> list[str]:
 
 
 def short_functions(text: str) -> str:
-    """A function of one statement goes on one line if it fits."""
+    """A function of one statement goes on one line if it fits, unless it is a template."""
 
     def joined(match: re.Match[str]) -> str:
         line = f"{match[1]} {{ {match[2]} }}"
+        above = match.string[: match.start()].rstrip("\n").rpartition("\n")[2]
+        if above.startswith("template"):
+            return match[0]
         fits = len(_MARK.sub("", line)) <= WIDTH and "//" not in line and "asm" not in match[1]
         return line if fits and match[1].count("(") == match[1].count(")") else match[0]
 

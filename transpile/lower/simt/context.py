@@ -75,6 +75,7 @@ class Context:
     array_types: dict[str, DType] = field(default_factory=dict)  # of the shared arrays
     reducers: dict[str, tuple[str, str]] = field(default_factory=dict)  # helper -> type, formula
     aligned_fragments: set[str] = field(default_factory=set)  # moved as vectors
+    harmless: set[int] = field(default_factory=set)  # reductions that padding does not change: ids
     own_parts: set[str] = field(default_factory=set)  # fragments that threads gather in, each alone
     partial_swizzle: set[str] = field(default_factory=set)  # tiles accessed below a chunk
     helpers: dict[str, Helper] = field(default_factory=dict)

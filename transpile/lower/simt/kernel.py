@@ -49,6 +49,7 @@ from tile2c.transpile.lower.simt.launches import lower_launches
 from tile2c.transpile.lower.simt.loop_phases import tile_phases
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
+from tile2c.transpile.lower.simt.padding import harmless_padding
 from tile2c.transpile.lower.simt.scan import scans_on_shared
 from tile2c.transpile.lower.simt.shared import (
     choose_layouts,
@@ -242,6 +243,7 @@ class LoweredLaunch:
         self.zeroed, rest = drop_leading_fills(ctx, self.body)
         frames = self._frames(settled)
         spread_loops(ctx, settled.gemms, tile_phases(ctx, settled.body, frames))
+        ctx.harmless = harmless_padding(ctx, settled.body, frames)
         nodes = BlockLowering(ctx, frames, settled.plans).whole(rest)
         shared_names = self._shared_between_threads()
         try:

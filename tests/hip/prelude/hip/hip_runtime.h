@@ -85,6 +85,15 @@ static __device__ inline unsigned long long __shfl_xor(unsigned long long value,
 static __device__ inline double __shfl_xor(double value, int mask) {
     return __builtin_bit_cast(double, __shfl_xor(__builtin_bit_cast(long long, value), mask));
 }
+// From one lane, or from so many lanes below; only for groups as wide as a wave.
+static __device__ inline float __shfl(float value, int lane, int) {
+    return __builtin_bit_cast(
+        float, __builtin_amdgcn_ds_bpermute(lane << 2, __builtin_bit_cast(int, value)));
+}
+static __device__ inline float __shfl_up(float value, int below, int width) {
+    const int lane = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0));
+    return __shfl(value, lane >= below ? lane - below : lane, width);
+}
 
 // ---- arithmetic
 
