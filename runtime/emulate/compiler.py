@@ -234,10 +234,12 @@ def build(request: BuildRequest) -> Path:
         raise KernelError(error.message, file=request.file, line=error.line) from None
     include = _HERE / "include"
     library = _library()
+    # a header from elsewhere includes ours by their folder
+    seen = [f"-I{include}"] if Path(request.arch.header).is_absolute() else []
     with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch:
         made, compiled = f"{scratch}/kernel.so", f"{scratch}/kernel.o"
         compile_it = [
-            find_compiler(), *flags, *_macros(request), f"-I{include / request.arch.folder}",
+            find_compiler(), *flags, *_macros(request), f"-I{include / request.arch.folder}", *seen,
             "-include", str(include / request.arch.header), "-x", "c++", "-c", "kernel", "-o", compiled,
         ]  # fmt: skip
         link_it = [find_compiler(), "-shared", "-Wl,-Bsymbolic", compiled, str(library), "-o", made]
