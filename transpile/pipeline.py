@@ -166,7 +166,7 @@ def _emit_later(request: Request, form: Form, diagnostics: Diagnostics) -> Itera
         for name in names:
             plan = _attempt(diagnostics, lower.lower, function, targets.find(name), diagnostics)
             if plan is not None:
-                text = lower.print_plan(plan)
+                text = lower.print_plan(plan, name)
                 yield EmittedText(name=kernel.name, file_name=f"{kernel.name}.plan", text=text)
 
 

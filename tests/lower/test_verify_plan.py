@@ -57,4 +57,4 @@ def test_a_launch_of_nothing_is_noticed() -> None:
 
 def test_the_plan_prints_its_reasons() -> None:
     text = lower.print_plan(plan_of("gemm", "cuda:sm_80"))
-    assert "RAW A_shared" in text and "stages of ko = 3" in text and "2 x 2" in text
+    assert "read after write of A_shared" in text and "stages of ko = 3" in text and "2 x 2" in text

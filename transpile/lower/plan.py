@@ -212,6 +212,7 @@ class Placed:
     bytes: int
     layout: str
     versions: int = 1
+    offset: int | None = None  # in dynamic shared memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

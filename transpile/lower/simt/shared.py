@@ -281,13 +281,15 @@ def _dynamic(
 
     printer = CPrinter(ctx.target.dialect)
     members, total = [], 0
-    for name, line, size in lines:
+    for index, (name, line, size) in enumerate(lines):
         align = line.align or line.dtype.bytes
         dims = "".join(f"[{printer(dim)}]" for dim in line.names[0].dims)
         spelled = ctx.target.dialect.types[line.dtype.name]
         member = f"alignas({align}) {spelled} {name}{dims};"
         members.append(f"{member}  // {bytes_words(size)}" if size >= 1024 else member)
-        total = -(-total // align) * align + size
+        start = -(-total // align) * align
+        placed[index] = replace(placed[index], offset=start)
+        total = start + size
     total = -(-total // 128) * 128
     struct = ctx.namer.ours("Shared", "SharedTiles")
     ctx.need("shared_struct", name=struct, members="\n".join(members))
