@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import libcst as cst
+    from tile2c.transpile.ir.build.tile_views import TileView
 
 
 class Stop(Exception):
@@ -129,6 +130,7 @@ class Builder:
     # statements that have to run before the one that is being built
     reducers: dict[str, str] = field(default_factory=dict)  # fragments that gather -> operation
     pending: list[Stmt] = field(default_factory=list)
+    tile_views: dict[str, TileView] = field(default_factory=dict)  # of the launch: whose storage
 
     @property
     def in_parallel(self) -> bool:

@@ -12,6 +12,7 @@ from tile2c.transpile.ir.build.expressions import expressions
 from tile2c.transpile.ir.build.notes import launch_with_notes, notes
 from tile2c.transpile.ir.build.statements import block
 from tile2c.transpile.ir.build.threads import THREAD_NAMES
+from tile2c.transpile.ir.build.tile_views import without_views
 from tile2c.transpile.ir.build.views import check_views
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, Var, const
@@ -28,13 +29,13 @@ BLOCK_NAMES = ("bx", "by", "bz")
 def build_launch(b: Builder, node: cst.With, call: cst.Call, when: Expr | None) -> Launch:
     """One launch; what belongs to a launch alone starts afresh."""
     b.buffers, b.thread_vars, b.swizzle, b.views = [], {}, None, []
-    b.comments = []
+    b.comments, b.tile_views = [], {}
     b.parallel_vars, b.by_thread, b.divergent, b.loops = set(), set(), 0, []
     with b.within(node):
         about = notes(b, node)
         with b.scopes.region("its T.Kernel"):
             _header(b, node, call)
-            body = block(b, node.body)
+            body = without_views(b, block(b, node.body))
         launch = Launch(
             grid=b.grid,
             threads=b.threads,

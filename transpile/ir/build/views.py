@@ -13,6 +13,7 @@ from tile2c.transpile.ir.build.elements import named_buffer
 from tile2c.transpile.ir.build.expressions import expressions
 from tile2c.transpile.ir.build.notes import Notes
 from tile2c.transpile.ir.build.regions import shape_text
+from tile2c.transpile.ir.build.tile_views import bind_tile_view
 from tile2c.transpile.ir.constants import Polynomial, constant_int, polynomial
 from tile2c.transpile.ir.dtypes import BOOL
 from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Expr, const
@@ -32,7 +33,8 @@ def bind_view(b: Builder, name: str, node: cst.Call, function: str, about: Notes
     if dtype is not None:
         b.fail("T2C231", f"{base.name} as elements of another type is not supported yet", dtype)
     if base.scope != "global":
-        b.fail("T2C231", f"another shape of {base.name} is not supported yet", node)
+        bind_tile_view(b, name, node, base, tuple_items(shape_node))
+        return []
     if base.strides is not None:
         b.fail("T2C317", f"{base.name} has strides: its elements have one shape only", source)
     items = tuple_items(shape_node)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import gcd
 from typing import Literal
 
-from tile2c.transpile.ir.expr import Expr, const
+from tile2c.transpile.ir.expr import Binary, Expr, const
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.simt.layouts import Digit, Layout
 from tile2c.transpile.lower.simt.values import storage_subscripts
@@ -40,14 +41,33 @@ class Held:
         """Subscripts of an element: of `fragment` (its value index), `tile` and `step` (of k)."""
         digits: dict[tuple[int, Digit], Expr] = {}
         for dim, digit, terms in self.terms:
-            values = []
-            for term in terms:
-                value = b.div(parts[term.part], const(term.by))
-                if not term.last:
-                    value = b.mod(value, const(term.extent))
-                values.append(b.mul(value, const(term.times)))
-            digits[(dim, digit)] = b.add(*values) if values else const(0)
+            values = [_said(parts[term.part], term) for term in terms]
+            digits[(dim, digit)] = b.add(*reversed(values)) if values else const(0)
         return storage_subscripts(self.layout, digits)
+
+
+def _said(value: Expr, term: _Term) -> Expr:
+    """value / by % extent * times, in as few words as the value's own factor or divisor allows.
+
+    A value is `i`, `i * factor`, or `i / divisor` for a multiple i of the divisor.
+    """
+    factor = divisor = 1
+    if isinstance(value, Binary) and value.op in ("*", "truncdiv"):
+        number = b.known(value.b)
+        if number is not None:
+            factor, divisor = (number, 1) if value.op == "*" else (1, number)
+            value = value.a
+    whole = term.by == 1  # the division leaves no rest
+    common = gcd(factor, divisor * term.by)
+    factor, divisor = factor // common, divisor * term.by // common
+    if not term.last:
+        if divisor == 1 and factor % term.extent == 0:
+            return const(0)
+        part = b.div(b.mul(value, const(factor)), const(divisor))
+        return b.mul(b.mod(part, const(term.extent)), const(term.times))
+    if whole and divisor % term.times == 0:
+        return b.div(b.mul(value, const(factor)), const(divisor // term.times))
+    return b.mul(b.div(b.mul(value, const(factor)), const(divisor)), const(term.times))
 
 
 def held(layout: Layout, operand: Layout, neighbours: int) -> Held | None:
@@ -105,7 +125,9 @@ def _terms(
         first, last = max(start, low), min(stop, high)
         by *= first // start
         times = first // low
-        top = part != "fragment" and last == stop
+        top = last == stop
+        if part == "fragment":
+            top = by * (last // first) >= operand.axes[2].extent
         found.append(_Term(part, by, last // first, times, top))
     return tuple(found)
 

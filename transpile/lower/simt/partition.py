@@ -7,7 +7,7 @@ and go through shared memory; operand elements that a warp reads. The first best
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -36,6 +36,7 @@ from tile2c.transpile.lower.simt.matrix import (
 
 _COMBINATIONS = 2000  # beyond, each gemm keeps its best few
 _FEW = 3
+_BEGUN = 24
 _MULTIPLIED = frozenset(
     "float16 bfloat16 float32 float64 int8 uint8 float8_e4m3fn float8_e5m2".split()
 )
@@ -63,13 +64,26 @@ def plan_gemms(ctx: Context, body: Sequence[Stmt], gemms: Sequence[Gemm]) -> dic
         for gemm in gemms
     ]
     operands = [_operand_roots(gemm, classes) for gemm in gemms]
-    chosen: tuple[_Option, ...] = ()
-    best: tuple[int, ...] | None = None
-    for candidate in product(*options):
-        cost = _cost(ctx, gemms, candidate, roots, operands)
-        if best is None or cost < best:
-            chosen, best = candidate, cost
+
+    def cost(candidate: tuple[_Option, ...]) -> tuple[int, ...]:
+        count = len(candidate)  # of the first gemms
+        return _cost(ctx, gemms[:count], candidate, roots[:count], operands[:count])
+
+    chosen = _cheapest(options, cost)
     return {id(gemm): option.plan for gemm, option in zip(gemms, chosen, strict=True)}
+
+
+def _cheapest(
+    options: list[list[_Option]], cost: Callable[[tuple[_Option, ...]], tuple[int, ...]]
+) -> tuple[_Option, ...]:
+    """One option of each; of very many combinations those that begin best are followed."""
+    if prod(len(found) for found in options) <= _COMBINATIONS:
+        return min(product(*options), key=cost)
+    begun: list[tuple[_Option, ...]] = [()]
+    for found in options:
+        longer = [(*first, option) for first in begun for option in found]
+        begun = sorted(longer, key=cost)[:_BEGUN]
+    return begun[0]
 
 
 def _best_few(gemm: Gemm, options: list[_Option]) -> list[_Option]:
