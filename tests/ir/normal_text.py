@@ -29,6 +29,7 @@ class NormalKernel:
     module: cst.Module
     origins: Mapping[cst.CSTNode, Origin]
     promises: Mapping[str, int] = field(default_factory=dict)
+    passed: tuple[str, ...] = ()
     summary: str = ""
     docstring: tuple[str, ...] = ()
 

@@ -107,3 +107,53 @@ def test_the_target_answers_for_the_device(tmp_path: Path) -> None:
     assert "grid (108), block 64" in found["cuda:sm_80"]
     assert "grid (132), block 256" in found["cuda:sm_90a"]
     assert "grid (304), block 256" in found["hip:gfx942"]
+
+
+TUNED = """
+from tilelang.autotuner import AutoTuner
+from tilelang.language.fp8 import determine_fp8_type
+import tvm.tirx as tirx
+
+
+def configs(n, wide):
+    return [{"block": 64 if wide else 128, "dtype": determine_fp8_type("e5m2")}, {"block": 32}]
+
+
+def best(n, wide=False):
+    def kernel(block=None, dtype=None):
+        @T.prim_func
+        def scaled(A: T.Tensor((n,), dtype)):
+            with T.Kernel(T.ceildiv(n, block), threads=block) as bx:
+                tx = T.get_thread_binding()
+                A[bx * block + tx] = tirx.reinterpret(dtype, tirx.const(1, "uint8"))
+        return scaled
+
+    tuner = AutoTuner.from_kernel(kernel=kernel, configs=configs(n, wide)).set_compile_args(
+        out_idx=[-1]
+    )
+    return tuner.set_profile_args(skip_check=True).run(warmup=3, rep=20)
+
+
+def maker():
+    def kernel(block=None):
+        @T.prim_func
+        def filled(A: T.Tensor((64,), "int32")):
+            with T.Kernel(1, threads=block) as bx:
+                A[bx] = 1
+        return filled
+
+    return kernel
+
+
+if __name__ == "__main__":
+    AutoTuner.from_kernel(kernel=maker(), configs=[{"block": 96}]).run()
+"""
+
+
+def test_a_tuner_gives_its_first_configuration(program: Make) -> None:
+    result = program(TUNED)
+    result.must_be_fine()
+    assert "threads=block" in result.kernels["scaled"].text
+    assert "block = 128" in result.kernels["scaled"].text
+    assert "T.reinterpret(T.cast(1, T.uint8), T.float8_e5m2)" in result.kernels["scaled"].text
+    assert "block = 96" in result.kernels["filled"].text

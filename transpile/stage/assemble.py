@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import libcst as cst
+from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.concrete import language_node, literal_node
 from tile2c.transpile.stage.kernel import Parameter, Traced
 from tile2c.transpile.stage.language import Language
 from tile2c.transpile.stage.origins import Origin
 from tile2c.transpile.stage.residual import Statement, trailing
-from tile2c.transpile.stage.values import Cell, NotReady
+from tile2c.transpile.stage.values import Cell
 
 _BLANK = cst.EmptyLine(indent=False)
 _HEADER = "import tilelang.language as T\n"
 
 
 def assemble(ev: Language, traced: Traced, name: str) -> tuple[cst.Module, tuple[str, ...]]:
-    """The module and its run-time sizes. Raises NotReady for a size that no argument tells."""
+    """The module and its run-time sizes."""
     function = _function(ev, traced, name)
     used = ev.residual.write.written
     sizes = tuple(size for size in ev.declared_sizes if size in used)
-    _require_found(ev, traced, sizes)
+    if passed := _passed(ev, traced, sizes):
+        traced.parameters += passed
+        shaped = {size for parameter in traced.parameters for size in parameter.annotation.sizes}
+        traced.passed += tuple(one.name for one in passed if one.name not in shaped)
+        function = _function(ev, traced, name)
+    names = {parameter.name for parameter in traced.parameters}
+    sizes = tuple(size for size in sizes if size not in names)
     constants = sorted(
         (cell for name_, cell in ev.constants.items() if name_ in used), key=lambda cell: cell.order
     )
@@ -56,19 +63,19 @@ def _assign(name: str, value: cst.BaseExpression) -> cst.SimpleStatementLine:
     return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(name))], value)])
 
 
-def _require_found(ev: Language, traced: Traced, sizes: Sequence[str]) -> None:
-    """Every size is some tensor's dimension or stride, so that its value is found at the call."""
+def _passed(ev: Language, traced: Traced, sizes: Sequence[str]) -> list[Parameter]:
+    """The sizes that are no dimension or stride of a tensor by themselves: the caller passes them,
+    as arguments behind the author's."""
     declared = traced.closure.node.args
     count = len([*declared.posonlyargs, *declared.args, *declared.kwonlyargs])
     if len(traced.parameters) < count and ev.diagnostics.failed:
-        return  # an argument whose type is wrong may be the one that tells
-    for size in sizes:
-        if not any(_tells(parameter, size) for parameter in traced.parameters):
-            raise NotReady(
-                size,
-                "it is no dimension of a tensor by itself, so no argument tells it",
-                traced.closure.source.span(traced.closure.node),
-            )
+        return []  # an argument whose type is wrong may be the one that tells
+    return [
+        Parameter(size, ex.language(ev.declared_sizes[size]), None)
+        for size in sizes
+        if not any(_tells(parameter, size) for parameter in traced.parameters)
+        and size not in {parameter.name for parameter in traced.parameters}
+    ]
 
 
 def _tells(parameter: Parameter, size: str) -> bool:

@@ -194,7 +194,9 @@ class Attributes(Subscripts):
         """`T.name`: a dtype, or a name of the language; an unknown one is an error."""
         if owner.path:
             return LanguageName(f"{owner.path}.{name}")
-        known = dtype_name(name) if name not in ("int", "float") or True else None
+        if name == "fp8":  # a module of helpers
+            return LanguageName(name)
+        known = dtype_name(name)
         if known is not None:
             return DType(known)
         if name not in KNOWN and not name.startswith("tvm_"):

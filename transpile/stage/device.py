@@ -69,6 +69,14 @@ class Device:
             return Unknown(f"{query}() has no answer for {self.name or 'no target'}", span)
         return found
 
+    def float8(self, kind: str) -> str | None:
+        """The type of `e4m3` or `e5m2`: CDNA3 has its own, with other values."""
+        self.asked.add("float8")
+        if kind not in ("e4m3", "e5m2"):
+            return None
+        own = "fnuz" if self.arch.startswith("gfx94") else "fn" if kind == "e4m3" else ""
+        return f"float8_{kind}{own}"
+
     def fact(self, path: str) -> Value:
         """The value of a name such as `torch.version.hip`; `...` if it is none of the device's."""
         if path not in ("torch.version.hip", "torch.version.cuda") or not self.name:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from tile2c.transpile.stage import host_functions, library
+from tile2c.transpile.stage import host_functions, library, tuning
 from tile2c.transpile.stage.attributes import Attributes
 from tile2c.transpile.stage.buffers import Buffer, Region
 from tile2c.transpile.stage.expressions import Expr
@@ -233,6 +233,8 @@ class Caller(Attributes):
             case Closure() | PrimFunc():
                 return Unknown("it is not evaluated", self.span(node))
             case JitFunction():  # kernel.compile(...), factory.get_tir(...)
+                if method.owner.configs is not None and method.name in tuning.CHAINED:
+                    return method.owner
                 if method.name in ("compile", "get_tir"):
                     return self.call_jit(method.owner, args, kwargs, node)
                 return Unknown(f"{method.name}() is not evaluated", self.span(node))

@@ -49,6 +49,7 @@ class Traced:
     footer: list[str] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)  # above the function
     docstring: list[str] = field(default_factory=list)
+    passed: tuple[str, ...] = ()  # sizes in no tensor's shape: arguments behind the author's
 
 
 def trace_prim_func(ev: Language, prim: PrimFunc) -> Traced:
@@ -189,8 +190,13 @@ def _prim_parameters(ev: Language, closure: Closure, scope: Scope) -> list[Param
     assert isinstance(closure.node, ast.FunctionDef)
     parameters: list[Parameter] = []
     spec = closure.node.args
-    with ev.inside(Frame(closure.scope, closure.source)):
-        for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+    shapes = Scope(closure.scope)  # shapes may name the kernel's own numbers, also later ones
+    args = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
+    with ev.inside(Frame(shapes, closure.source)):
+        for arg in args:
+            if _is_number(ev, arg.annotation) and closure.scope.find(arg.arg) is None:
+                ev.define(shapes, arg.arg, ex.size(arg.arg, ev.span(arg)))
+        for arg in args:
             kind = _annotated(ev, arg, arg.annotation)
             if kind is None and arg.annotation is None:
                 _untyped(ev, closure, arg)
@@ -199,6 +205,16 @@ def _prim_parameters(ev: Language, closure: Closure, scope: Scope) -> list[Param
                 continue
             parameters.append(_declare(ev, scope, arg.arg, arg, kind))
     return parameters
+
+
+def _is_number(ev: Language, annotation: ast.expr | None) -> bool:
+    """Whether an annotation is an element type: the parameter is a number."""
+    if not isinstance(annotation, ast.Attribute | ast.Name):
+        return False
+    try:
+        return isinstance(ev.evaluate(annotation), DType)
+    except (InputError, NotReady, Poisoned):
+        return False
 
 
 def _annotated(ev: Language, at: ast.AST, annotation: ast.expr | None) -> TensorType | DType | None:

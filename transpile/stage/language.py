@@ -14,6 +14,7 @@ from tile2c.transpile.stage import (
     loops,
     stored_layouts,
     tile_statements,
+    tuning,
 )
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Access, Buffer, Region
@@ -159,6 +160,9 @@ class Language(Tracer):
                     self.created.append(compiled)
                 return compiled
             return HostFunction(name, lambda ev, inner, _, at: self.call_tool("jit", inner, {}, at))
+        if name == "from_kernel" and (tuned := tuning.tuner(args, kwargs)) is not None:
+            self.created.append(tuned)
+            return tuned
         if name == "autotune":
             configs = kwargs.get("configs", function)
             if isinstance(function, JitFunction | Closure):

@@ -17,7 +17,13 @@ from tile2c.transpile.stage.operands import region_expr
 from tile2c.transpile.stage.state import is_variable
 from tile2c.transpile.stage.trace_values import TensorType
 from tile2c.transpile.stage.values import BoundMethod, DType, LanguageName, Unknown, Value
-from tile2c.transpile.stage.vocabulary import MATH, OPERATORS, UNARY_OPERATORS, VALUES
+from tile2c.transpile.stage.vocabulary import (
+    CONVERSIONS,
+    MATH,
+    OPERATORS,
+    UNARY_OPERATORS,
+    VALUES,
+)
 
 _ON_NUMBERS: dict[str, Callable[..., Value]] = {
     "ceildiv": lambda a, b: -(-a // b),
@@ -134,6 +140,13 @@ def _dtype(call: Call) -> Value:
     return DType(call.ev.dtype(call.need(0, "dtype").value, call.node))
 
 
+def _fp8_type(call: Call) -> Value:
+    """`determine_fp8_type("e4m3")`: the 8-bit float that the target's matrix units take."""
+    kind = call.value(0, "fp8_format", "e4m3")
+    found = call.ev.device.float8(kind) if isinstance(kind, str) else None
+    return Unknown("it is no format of 8 bits", _span(call)) if found is None else DType(found)
+
+
 def _limit(call: Call) -> Value:
     dtype = call.ev.dtype(call.need(0, "dtype").value, call.node)
     return ex.call(call.path, (ex.language(dtype),), _span(call), dtype=dtype)
@@ -236,12 +249,13 @@ HANDLERS: dict[str, Callable[[Call], Value]] = {
     **dict.fromkeys(VALUES, _device_function),
     **dict.fromkeys(OPERATORS, _operator),
     **dict.fromkeys(UNARY_OPERATORS, _unary_operator),
-    **dict.fromkeys(("cast", "Cast", "reinterpret"), _cast_call),
+    **dict.fromkeys(CONVERSIONS, _cast_call),
     **dict.fromkeys(("infinity", "max_value", "min_value"), _limit),
     **dict.fromkeys(("get_thread_binding", "get_block_binding"), _index),
     **dict.fromkeys(("get_thread_extent", "get_block_extent"), _index),
     **dict.fromkeys(("get_thread_bindings", "get_thread_extents", "get_block_bindings"), _indices),
     "dtype": _dtype,
+    **dict.fromkeys(("fp8.determine_fp8_type", "fp8.determine_torch_fp8_type"), _fp8_type),
     **dict.fromkeys(("dynamic", "const"), _sizes),
     **dict.fromkeys(("Tensor", "Buffer", "StridedTensor"), _tensor_type),
     **dict.fromkeys(("SharedBuffer", "FragmentBuffer", "LocalBuffer"), _nothing),

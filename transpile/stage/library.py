@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from tile2c.transpile.stage.invoke import Caller
 
 from tile2c.transpile.stage.host_functions import residual_in, run_bounded
+from tile2c.transpile.stage.vocabulary import (
+    CONVERSIONS,
+    MATH,
+    OPERATORS,
+    RENAMED,
+    UNARY_OPERATORS,
+)
 
 
 def _product(*columns: list[Value], repeat: int = 1) -> list[Value]:
@@ -54,6 +61,8 @@ LIBRARY_VALUES: dict[str, Value] = {
     "math.nan": math.nan,
     "math.tau": math.tau,
 }
+# Functions of values that programs call by their names in TVM.
+_OF_TVM = MATH | RENAMED.keys() | OPERATORS.keys() | UNARY_OPERATORS.keys() | CONVERSIONS
 _LARGEST = {
     "float16": (65504.0, 2.0**-10, 2.0**-14),
     "bfloat16": (3.3895313892515355e38, 2.0**-7, 2.0**-126),
@@ -91,6 +100,8 @@ def call_library(
         return DType(found)
     if path.startswith("tvm.") and last == "const" and len(args) == 2:
         return ev.call_language_values("cast", args, {}, node)
+    if path.startswith("tvm.") and last in _OF_TVM:
+        return ev.call_language_values(last, args, kwargs, node)
     if last in ("finfo", "iinfo") and args:
         return _number_info(ev, args[0], node)
     if path in ("functools.lru_cache", "functools.cache", "functools.wraps"):

@@ -39,6 +39,7 @@ class NormalKernel:
     source_line: int
     source_sha256: str
     docstring: tuple[str, ...]  # what the kernel's text says of itself; comments above are not
+    passed: tuple[str, ...] = ()  # sizes in no tensor's shape: arguments behind the author's
     licence: tuple[str, ...] = ()  # lines of C++ comment that go on top of the text
 
     @property
@@ -326,6 +327,7 @@ def _kernel(
         source_line=closure.node.lineno,
         source_sha256=closure.source.sha256,
         docstring=tuple(made.traced.docstring),
+        passed=made.traced.passed,
     )
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tile2c.transpile.diagnostics import Diagnostics, InputError, Span
+from tile2c.transpile.diagnostics import Diagnostics, Span
 from tile2c.transpile.read import Source
 from tile2c.transpile.stage.defines import Defines, Dynamic
 from tile2c.transpile.stage.device import Device
@@ -31,14 +31,13 @@ from tile2c.transpile.stage.program import (
 )
 from tile2c.transpile.stage.state import Frame
 from tile2c.transpile.stage.survey import Found
+from tile2c.transpile.stage.tuning import first_config
 from tile2c.transpile.stage.values import (
     MISSING,
     Closure,
     DType,
     JitFunction,
     Missing,
-    NotReady,
-    Poisoned,
     PrimFunc,
     Scope,
     Unknown,
@@ -242,7 +241,7 @@ def bind_parameters(
         fixed = ev.defines.find(name, root.kernels)
         given = arguments.get(name, closure.defaults.get(name, MISSING))
         if (isinstance(given, Missing) or given is None) and configs is not None:
-            given = _first_config(ev, configs, name, bound)
+            given = first_config(ev, configs, bound).get(name, MISSING)
         if isinstance(fixed, Dynamic):
             given = MISSING
         elif fixed is not None:
@@ -257,20 +256,6 @@ def bind_parameters(
     if closure.node.args.kwarg is not None:
         bound[closure.node.args.kwarg.arg] = {}
     return bound
-
-
-def _first_config(ev: Language, configs: Value, name: str, bound: dict[str, Value]) -> Value:
-    try:
-        if isinstance(configs, Closure):
-            given = {key: bound[key] for key in _names(configs) if key in bound}
-            configs = ev.invoke(configs, [], given, configs.node)
-        if isinstance(configs, list) and configs and isinstance(configs[0], dict):
-            return configs[0].get(name, MISSING)
-        if isinstance(configs, dict) and isinstance(configs.get(name), list | tuple):
-            return configs[name][0]
-    except (InputError, Poisoned, NotReady, IndexError):
-        pass
-    return MISSING
 
 
 def _kernels_in(

@@ -11,6 +11,7 @@ from tile2c.transpile.stage.device import Device
 from tile2c.transpile.stage.language import Language
 from tile2c.transpile.stage.program import importer, makes_kernels
 from tile2c.transpile.stage.state import Frame
+from tile2c.transpile.stage.tuning import first_config
 from tile2c.transpile.stage.values import (
     MISSING,
     Closure,
@@ -56,6 +57,15 @@ class Survey(Language):
             self.called.add(closure.node)
             self.note(closure, self.bind(closure, args, kwargs, node))
         return Unknown("a kernel's result", self.span(node))
+
+    def call_tool(
+        self, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        made = Language.call_tool(self, path, args, kwargs, node)
+        tuned = path.endswith("from_kernel") and isinstance(made, JitFunction)
+        if tuned and isinstance(made.inner, Closure):
+            self.note(made.inner, dict(first_config(self, made.configs, {})))
+        return made
 
     def note(self, closure: Closure, bound: dict[str, Value]) -> None:
         """Notes a call; what is not known fixes nothing."""

@@ -78,6 +78,7 @@ OPERATORS = {
     "And": "and",
     "Or": "or",
 }
+CONVERSIONS = frozenset(("cast", "Cast", "reinterpret"))
 UNARY_OPERATORS = {"bitwise_not": "~", "Not": "not"}
 VALUES = frozenset(
     """infinity max_value min_value warp_reduce_sum warp_reduce_max warp_reduce_min

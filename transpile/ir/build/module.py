@@ -14,8 +14,10 @@ from tile2c.transpile.ir.build.literals import Host, natural_type
 from tile2c.transpile.ir.build.notes import own_line_comments
 from tile2c.transpile.ir.build.source import NormalKernel
 from tile2c.transpile.ir.dtypes import BOOL, FLOAT32, INT32
-from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Const, Expr, Var, const
+from tile2c.transpile.ir.expr import Binary, Buffer, Cast, Compare, Const, Expr, Var, const
 from tile2c.transpile.ir.forms import Function, Param
+from tile2c.transpile.ir.walk import expressions as expressions_of
+from tile2c.transpile.ir.walk import parts, statements, variables
 
 
 def build(kernel: NormalKernel, diagnostics: Diagnostics) -> Function | None:
@@ -26,8 +28,31 @@ def build(kernel: NormalKernel, diagnostics: Diagnostics) -> Function | None:
     after = sum(item.severity == "error" for item in diagnostics.items)
     if function is None or after > before:
         return None
+    if not _are_whole(kernel, function, diagnostics):
+        return None
     check_function(function, diagnostics, b.reducers)
     return function
+
+
+def _are_whole(kernel: NormalKernel, function: Function, diagnostics: Diagnostics) -> bool:
+    """Whether sizes that the caller passes are used as whole numbers: nothing else says their type."""
+    for launch in function.launches:
+        for stmt in statements(launch.body):
+            for expr in expressions_of(stmt):
+                for part in parts(expr):
+                    if not isinstance(part, Cast) or not part.dtype.is_float:
+                        continue
+                    for var in variables(part.a):
+                        if var.kind == "scalar" and var.name in kernel.passed:
+                            diagnostics.error(
+                                "T2C116",
+                                f"{var.name} has to be known: it meets floating-point numbers, and "
+                                "nothing tells its type",
+                                part.span or stmt.span,
+                                help=f"-D {var.name}=VALUE",
+                            )
+                            return False
+    return True
 
 
 def _module(b: Builder) -> Function | None:
@@ -98,14 +123,15 @@ def _constant(b: Builder, name: str, number: Host, node: cst.CSTNode) -> None:
 
 def _function(b: Builder, node: cst.FunctionDef) -> Function | None:
     with b.within(node), b.scopes.region("the kernel"):
-        params: list[Param] = []
-        for param in node.params.params:
+        found_params: dict[str, Param] = {}
+        for param in sorted(node.params.params, key=_is_tensor):  # shapes may name numbers
             try:
-                params.append(_param(b, param))
+                found_params[param.name.value] = _param(b, param)
             except Stop:
                 continue
-        if len(params) < len(node.params.params):
+        if len(found_params) < len(node.params.params):
             return None
+        params = [found_params[param.name.value] for param in node.params.params]
         body = [part for part in node.body.body if isinstance(part, cst.BaseStatement)]
         found = launches(b, body)
         if not found:
@@ -130,6 +156,10 @@ def _function(b: Builder, node: cst.FunctionDef) -> Function | None:
             summary=b.kernel.summary,
             span=b.span(node),
         )
+
+
+def _is_tensor(node: cst.Param) -> bool:
+    return node.annotation is None or type_of(node.annotation.annotation) is None
 
 
 def _promise(b: Builder, name: str, divisor: int) -> Expr | None:

@@ -44,6 +44,10 @@ class NormalKernel(Protocol):
         """Size -> divisor, from `-D M%16=0`."""
 
     @property
+    def passed(self) -> tuple[str, ...]:
+        """Sizes that are in no tensor's shape: arguments behind the author's."""
+
+    @property
     def summary(self) -> str: ...
 
     @property
