@@ -12,7 +12,7 @@ from tile2c.transpile.lower.plan import Branch, CStmt, Do, Loop, Section
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames, walk
-from tile2c.transpile.lower.simt.hopper.calls import PHASE, STAGE, barrier, do
+from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, barrier, do
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, store_through_shared
@@ -41,6 +41,10 @@ class ConsumerLowering(BlockLowering):
     def statement(self, stmt: Stmt) -> list[Node]:
         if stmt is self.roles.loop:
             return self._rounds(self.roles.loop)
+        if any(stmt is load.copy for load in self.roles.once):
+            return []  # the producer's
+        if any(stmt is let for let in self.roles.bound):
+            return []  # known to both roles
         if isinstance(stmt, Parallel) and id(stmt) in self.passages:
             ring = tuple(load.tile.name for load in self.roles.loads)
             return [store_through_shared(self.ctx, self.passages[id(stmt)], ring)]
@@ -75,10 +79,21 @@ class ConsumerLowering(BlockLowering):
         around = LoopStep(
             frame=Section(body=(frame,), span=loop.span), body=tuple(body), runs=runs, name=name
         )
-        if not late:
-            return [around]
-        last = self._wait(0, "the last product is complete")
-        return [around, Step(body=(last,), quote=loop.quote)]
+        found: list[Node] = [*self._ready(), around]
+        if late:
+            last = self._wait(0, "the last product is complete")
+            found.append(Step(body=(last,), quote=loop.quote))
+        return found
+
+    def _ready(self) -> list[Step]:
+        """Tiles that are loaded once have to be there before the first product."""
+        once = self.roles.once
+        if not once:
+            return []
+        names = " and ".join(load.tile.name for load in once)
+        remark = f"{names} {'has' if len(once) == 1 else 'have'} arrived"
+        wait = do("barrier_wait", READY, const(0), remark=remark)
+        return [Step(body=(wait,), quote=once[0].copy.quote)]
 
     def _late(self, statements: Sequence[Stmt]) -> bool:
         """Whether a round may leave its products running: a lone warpgroup has nobody to cover it."""
@@ -140,6 +155,7 @@ class ConsumerLowering(BlockLowering):
             Access(buffer=region.buffer.name, write=False, asynchronous=lone)
             for gemm in batch
             for region in (gemm.a, gemm.b)
+            if region.buffer.scope == "shared"
         )
         quote = batch[0].quote
         return Step(body=tuple(body), accesses=tuple(dict.fromkeys(reads)), quote=quote)

@@ -19,7 +19,10 @@ from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS
 from tile2c.transpile.targets.simt import SimtTarget
 
 _RESERVED = frozenset(
-    "ring ring_stages full empty warpgroup group_m group_n aligned Shared shared_bytes Ring TensorMap".split()
+    (
+        "ring ring_stages full empty ready warpgroup group_m group_n aligned "
+        "Shared shared_bytes Ring TensorMap"
+    ).split()
 )
 
 

@@ -31,7 +31,7 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.frames import assign_layouts, gemms, walk
 from tile2c.transpile.lower.simt.hopper import memory
-from tile2c.transpile.lower.simt.hopper.calls import barrier, call, do, ring_helpers
+from tile2c.transpile.lower.simt.hopper.calls import READY, barrier, call, do, ring_helpers
 from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwritten_sums
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
@@ -44,9 +44,12 @@ from tile2c.transpile.lower.simt.hopper.warpgroups import (
     THREADS,
     Registers,
     accumulator_layout,
+    held_plan,
     plan_registers,
+    roles_choice,
 )
 from tile2c.transpile.lower.simt.layouts import Layout
+from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
 from tile2c.transpile.lower.simt.steps import Node
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
@@ -97,6 +100,7 @@ class WithRoles(ordinary.LoweredLaunch):
             "warpgroup",
             "group_m",
             "group_n",
+            "ready",
             *sorted(OTHERS_NAMES),
         ):
             ctx.namer.author(name)
@@ -104,14 +108,24 @@ class WithRoles(ordinary.LoweredLaunch):
         self.roles = plan_roles(ctx, self.body)
         products = gemms(self.body)
         sums = {x.c.buffer.name: self.roles.products[id(x)] for x in products}
-        self.registers = plan_registers(self.roles.groups, sum(plan.sums for plan in sums.values()))
-        layouts = {name: accumulator_layout(ctx, plan) for name, plan in sums.items()}
+        held = {
+            x.a.buffer.name: held_plan(x, self.roles.products[id(x)])
+            for x in products
+            if x.a.buffer.name in self.roles.held
+        }
+        taken = sum(plan.sums for plan in sums.values()) + sum(x.sums // 2 for x in held.values())
+        self.registers = plan_registers(self.roles.groups, taken)
+        ctx.choices.append(roles_choice(self.roles.groups, self.registers))
+        layouts = {name: accumulator_layout(ctx, plan) for name, plan in {**sums, **held}.items()}
         for product in products:
             plan = self.roles.products[id(product)]
             if accumulator_layout(ctx, plan) != layouts[product.c.buffer.name]:
                 raise Unfit(f"two gemms want {product.c.buffer.name} held by different threads")
             name_groups(ctx, plan, GROUP)
-        if len({(p.groups_m, p.groups_n, p.tiles_m, p.n) for p in sums.values()}) > 1:
+        ways = {
+            (p.groups_m, p.groups_n, p.tiles_m, p.n if p.groups_n > 1 else 0) for p in sums.values()
+        }
+        if len(ways) > 1:
             raise Unfit("the gemms of the loop split their tiles in different ways")
         self._note_positive()
         self.zeroed, statements = ordinary.drop_leading_fills(ctx, self.body)
@@ -121,6 +135,7 @@ class WithRoles(ordinary.LoweredLaunch):
         self.overwritten = overwritten_sums(self.roles, self.zeroed, statements, runs)
         self.passages = self._passages()
         self.stop, self.stop_line = self._stop()
+        self.bound = lower_scalars(ctx, self.roles.bound, Place(values={}))
         self.producer = produce(ctx, self.roles, self.stop)
         consumers = ConsumerLowering(
             ctx,
@@ -161,7 +176,7 @@ class WithRoles(ordinary.LoweredLaunch):
 
     def _note_positive(self) -> None:
         self.positive = []
-        self._note_dims([load.map.dims for load in self.roles.loads])
+        self._note_dims([load.map.dims for load in (*self.roles.once, *self.roles.loads)])
 
     def _note_dims(self, all_dims: list[tuple[Expr, ...]]) -> None:
         """A tensor map has no empty dimension: known, or a condition of the launch."""
@@ -209,9 +224,10 @@ class WithRoles(ordinary.LoweredLaunch):
         steps = for_team(ctx, flatten(self.nodes))
         if ctx.launch.comments:
             steps = (CStmt(comments=ctx.launch.comments), *steps)
-        both = (self.producer, *steps)
+        both = (*self.producer, *steps)
         head: list[CStmt] = [*arrays]
-        indices = [*self._indices(both), *([self.stop_line] if self.stop_line else [])]
+        ends = [self.stop_line] if self.stop_line else []
+        indices = [*self._indices((*self.bound, *both)), *self.bound, *ends]
         if indices:
             head.append(Section(body=tuple(indices)))
         consumers: list[CStmt] = [*self._share(consumer=True), *self._sums(), *self._locals()]
@@ -268,10 +284,15 @@ class WithRoles(ordinary.LoweredLaunch):
         first = b.compare("==", b.local("threadIdx.x"), const(0))
         return Section(
             body=(
-                Branch(condition=first, then=(loop, do("barriers_visible"))),
+                Branch(condition=first, then=(loop, *self._once(), do("barriers_visible"))),
                 Sync(kind="barrier", remark="the barriers are ready for everyone"),
             )
         )
+
+    def _once(self) -> tuple[CStmt, ...]:
+        if not self.roles.once:
+            return ()
+        return (do("barrier_init", READY, const(1), remark="the producer, and what stays"),)
 
     def _producer(self) -> CStmt:
         """The last warpgroup, so that the consumers' thread indices are the author's."""
@@ -296,7 +317,7 @@ class WithRoles(ordinary.LoweredLaunch):
         loop = self.roles.loop
         body = (
             *self._share(consumer=False),
-            Branch(condition=one, then=(self.producer,), comments=(loop.quote,)),
+            Branch(condition=one, then=self.producer, comments=(loop.quote,)),
             Escape(kind="return"),
         )
         last = b.compare("==", GROUP, const(groups))
@@ -315,7 +336,11 @@ class WithRoles(ordinary.LoweredLaunch):
 
     def _maps(self) -> list[EntryParam]:
         found: dict[str, EntryParam] = {}
-        moved: list[TileLoad | Passage] = [*self.roles.loads, *self.passages.values()]
+        moved: list[TileLoad | Passage] = [
+            *self.roles.once,
+            *self.roles.loads,
+            *self.passages.values(),
+        ]
         for part in moved:
             kind, described = part.map.dtype, part.map
             box = " x ".join(str(extent) for extent in reversed(described.box))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from tile2c.transpile.ir.expr import Buffer, Expr
@@ -29,7 +30,7 @@ def declare(
     from tile2c.transpile.render.expressions import CPrinter
 
     printer = CPrinter(ctx.target.dialect)
-    ring = {load.tile.name for load in roles.loads}
+    ring = {load.tile.name for load in (*roles.loads, *roles.once)}
     lines: list[tuple[str, str, int, int]] = []  # member, name, align, bytes
     placed: list[Placed] = []
 
@@ -46,6 +47,13 @@ def declare(
         member(load.tile.name, kind, (roles.extent, *load.slabs.dims), _TILE_ALIGN, size)
         words = f"slabs of {load.slabs.width} columns, {load.slabs.row_bytes}B swizzle"
         placed.append(Placed(name=load.tile.name, bytes=size, layout=words, versions=roles.depth))
+    for load in roles.once:
+        size = tile_bytes(load, 1)
+        member(
+            load.tile.name, printer.type_name(load.tile.dtype), load.slabs.dims, _TILE_ALIGN, size
+        )
+        words = f"slabs of {load.slabs.width} columns, {load.slabs.row_bytes}B swizzle"
+        placed.append(Placed(name=load.tile.name, bytes=size, layout=words))
     for buffer in used:
         if buffer.name in ring:
             continue
@@ -57,9 +65,20 @@ def declare(
         member(array.name, printer.type_name(dtype), array.dims, dtype.bytes, array.bytes)
         placed.append(Placed(name=array.name, bytes=array.bytes, layout=array.words))
     total = 0
-    for _, _, align, size in lines:
-        total = -(-total // align) * align + size
-    total = -(-total // _BARRIER) * _BARRIER + 2 * roles.depth * _BARRIER
+    for index, (_, _, align, size) in enumerate(lines):
+        start = -(-total // align) * align
+        placed[index] = replace(placed[index], offset=start)
+        total = start + size
+    total = -(-total // _BARRIER) * _BARRIER
+    barriers = ["full", "empty"]
+    room = 2 * roles.depth * _BARRIER
+    words = "mbarriers, two a stage: it has arrived, it is free again"
+    if roles.once:
+        barriers.append("ready")
+        room += _BARRIER
+        words += "; one for what is loaded once"
+    placed.append(Placed(name=", ".join(barriers), bytes=room, layout=words, offset=total))
+    total += room
     total = -(-total // _TILE_ALIGN) * _TILE_ALIGN
     if total > ctx.target.max_shared:
         raise Unfit(f"its shared memory, {total} bytes, is more than {ctx.target.max_shared}")
@@ -68,10 +87,12 @@ def declare(
     members.append(
         f"unsigned long long full[{depth}], empty[{depth}];  // mbarriers: arrived, free again"
     )
+    if roles.once:
+        members.append("unsigned long long ready;  // mbarrier: what is loaded once has arrived")
     ctx.need("shared_struct", name="Shared", members="\n".join(members))
     ctx.need("shared_size", name="Shared", bytes=total, most=ctx.target.max_shared)
     ctx.need("shared_memory", name="shared_bytes", struct="Shared")
-    names = ", ".join([*(name for _, name, _, _ in lines), "full", "empty"])
+    names = ", ".join([*(name for _, name, _, _ in lines), *barriers])
     whole = Local(
         dtype=roles.loads[0].tile.dtype,
         ctype="auto&",

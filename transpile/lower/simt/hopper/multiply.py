@@ -10,7 +10,7 @@ from tile2c.transpile.ir.forms import Gemm
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import Address, CCall, CStmt, Do, Element, Loop, Section
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.hopper.calls import STAGE, call
+from tile2c.transpile.lower.simt.hopper.calls import call
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
 from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS, WarpgroupPlan
 from tile2c.transpile.lower.simt.values import Place, convert
@@ -27,7 +27,10 @@ def multiply(ctx: Context, gemm: Gemm, roles: Roles, overwrites: Expr | None) ->
     k, m = ctx.namer.ours("k", "kk"), ctx.namer.ours("m", "mm")
     several = plan.tiles_m > 1
     row: Expr = b.mul(b.local(m), const(64)) if several else const(0)
-    a = _a_descriptor(ctx, gemm, roles, plan, row, b.local(k))
+    if gemm.a.buffer.scope == "fragment":
+        a = _held(ctx, gemm, b.local(m) if several else const(0), b.local(k))
+    else:
+        a = _a_descriptor(ctx, gemm, roles, plan, row, b.local(k))
     bb = _b_descriptor(ctx, gemm, roles, plan, b.local(k))
     sums = Element(
         dtype=gemm.c.buffer.dtype,
@@ -99,26 +102,44 @@ def _a_descriptor(
 ) -> CCall:
     load = roles.load_of(gemm.a.buffer)
     first = b.add(group_part(ctx, plan, "m"), row)
-    return _descriptor(ctx, load, first, k, along_k=not gemm.transpose_a)
+    return _descriptor(ctx, load, roles.stage_of(load), first, k, along_k=not gemm.transpose_a)
+
+
+def _held(ctx: Context, gemm: Gemm, tile: Expr, k: Expr) -> Expr:
+    """The address of a thread's eight elements of a step: as the sums' layout has them."""
+    buffer = gemm.a.buffer
+    ctx.aligned_fragments.add(buffer.name)
+    subscripts = (tile, b.div(k, const(8)), const(0))
+    element = Element(dtype=buffer.dtype, array=buffer.name, subscripts=subscripts)
+    return Address(dtype=buffer.dtype, element=element)
 
 
 def _b_descriptor(ctx: Context, gemm: Gemm, roles: Roles, plan: WarpgroupPlan, k: Expr) -> CCall:
     load = roles.load_of(gemm.b.buffer)
-    return _descriptor(ctx, load, group_part(ctx, plan, "n"), k, along_k=gemm.transpose_b)
+    first = group_part(ctx, plan, "n")
+    return _descriptor(ctx, load, roles.stage_of(load), first, k, along_k=gemm.transpose_b)
 
 
-def _descriptor(ctx: Context, load: TileLoad, first: Expr, k: Expr, *, along_k: bool) -> CCall:
+def _descriptor(
+    ctx: Context,
+    load: TileLoad,
+    stage: tuple[Expr, ...],
+    first: Expr,
+    k: Expr,
+    *,
+    along_k: bool,
+) -> CCall:
     """K-major where the tile's rows run along K, else MN-major."""
     slabs, tile = load.slabs, load.tile
     size = const(slabs.row_bytes)
     ctx.need("shared_addr")
     if along_k:
         ctx.need("k_major")
-        element = slabs.element(tile, (STAGE,), first, k)
+        element = slabs.element(tile, stage, first, k)
         return call("k_major", Address(dtype=tile.dtype, element=element), template=(size,))
     ctx.need("mn_major")
     slab = first if b.literal(first, 0) else b.div(first, const(slabs.width))
-    element = slabs.start(tile, (STAGE,), slab, k)
+    element = slabs.start(tile, stage, slab, k)
     address = Address(dtype=tile.dtype, element=element)
     return call("mn_major", address, template=(size, slabs.rows))
 
@@ -130,6 +151,7 @@ def _instruction(ctx: Context, gemm: Gemm, plan: WarpgroupPlan) -> str:
     """Asks for the wrapper of this shape and these operands; gives its name."""
     kind = gemm.a.buffer.dtype.name
     count = plan.n // 2
+    held = gemm.a.buffer.scope == "fragment"
     fields: dict[str, str | int | bool] = {
         "n": plan.n,
         "tiles": plan.n // 8,
@@ -138,11 +160,13 @@ def _instruction(ctx: Context, gemm: Gemm, plan: WarpgroupPlan) -> str:
         "b_turned": int(not gemm.transpose_b),
         "registers": _quoted([f"%{i}" for i in range(count)]),
         "operands": _rows([f"ROW({i})" for i in range(plan.n // 8)]),
-        "operand_a": f"%{count}",
-        "operand_b": f"%{count + 1}",
-        "accumulate": f"%{count + 2}",
+        "held": held,
+        "element": ctx.target.dialect.types[kind],
+        "operand_a": ", ".join(f"%{count + i}" for i in range(4)) if held else f"%{count}",
+        "operand_b": f"%{count + (4 if held else 1)}",
+        "accumulate": f"%{count + (5 if held else 2)}",
     }
-    name = f"mma_m64n{plan.n}k16"
+    name = f"mma_m64n{plan.n}k16{'_held' if held else ''}"
     others = [
         dict(helper.fields)
         for helper in ctx.helpers.values()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile2c.transpile.ir.expr import Buffer, Const, Expr
-from tile2c.transpile.ir.forms import Copy, Gemm, Parallel, Pipelined, Stmt
+from tile2c.transpile.ir.expr import Buffer, Const, Expr, Load, Var
+from tile2c.transpile.ir.forms import Copy, Gemm, Let, Parallel, Pipelined, Stmt
+from tile2c.transpile.ir.walk import statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import stages
 from tile2c.transpile.lower.plan import Choice, TensorMap
 from tile2c.transpile.lower.simt.access import all_loads, all_stores
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import gemms, walk
+from tile2c.transpile.lower.simt.hopper.calls import STAGE
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_warpgroups
@@ -39,6 +41,9 @@ class Roles:
 
     loop: Pipelined
     loads: tuple[TileLoad, ...]
+    once: tuple[TileLoad, ...]  # tiles that are loaded before the loop and stay
+    bound: tuple[Let, ...]  # names in front of the loop that the producer needs too
+    held: frozenset[str]  # fragments that are first operands: their warpgroup multiplies them
     products: dict[int, WarpgroupPlan]  # by identity of the gemm
     depth: int
     extent: Expr  # the depth as the text says it
@@ -46,7 +51,11 @@ class Roles:
 
     def load_of(self, tile: Buffer) -> TileLoad:
         """The load that fills an operand."""
-        return next(load for load in self.loads if load.tile.name == tile.name)
+        return next(load for load in (*self.loads, *self.once) if load.tile.name == tile.name)
+
+    def stage_of(self, load: TileLoad) -> tuple[Expr, ...]:
+        """The subscript that says which stage of a tile is meant; a tile that stays has none."""
+        return () if load in self.once else (STAGE,)
 
 
 def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
@@ -55,10 +64,64 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
     products = gemms(body)
     groups = ctx.threads // 128
     plans = {id(gemm): plan_warpgroups(ctx, gemm, groups) for gemm in products}
-    loads = _loads(ctx, loop, products, _parts(products, plans))
+    held = _held(products, plans)
+    loads, once = _loads(ctx, body, loop, products, _parts(products, plans))
     _check_whole(products)
     depth, extent = _depth(ctx, loop, loads)
-    return Roles(loop=loop, loads=loads, products=plans, depth=depth, extent=extent, groups=groups)
+    return Roles(
+        loop=loop,
+        loads=loads,
+        once=once,
+        bound=_bound(body, loop, (*loads, *once)),
+        held=held,
+        products=plans,
+        depth=depth,
+        extent=extent,
+        groups=groups,
+    )
+
+
+def _bound(body: tuple[Stmt, ...], loop: Pipelined, loads: tuple[TileLoad, ...]) -> tuple[Let, ...]:
+    """Names that the loop's ends and the places of its loads are said with, in order.
+
+    Raises Unfit where one of them stands for what only some threads know.
+    """
+    before = body[: next(k for k, x in enumerate(body) if x is loop)]
+    inside = {x.var.name: x for x in loop.body if isinstance(x, Let)}
+    lets = {x.var.name: x for x in before if isinstance(x, Let)}
+    wanted: set[str] = set()
+    pending = [loop.start, loop.stop, *(x for load in loads for x in load.copy.src.starts)]
+    while pending:
+        for part in b.walk(pending.pop()):
+            if isinstance(part, Load) and part.buffer.scope != "global":
+                raise Unfit(f"what the loop loads depends on {part.buffer.name}")
+            if not isinstance(part, Var) or part.name in wanted:
+                continue
+            if part.name in inside:
+                raise Unfit(
+                    f"what the loop loads depends on {part.name}, which is set in each round"
+                )
+            if part.name in lets:
+                wanted.add(part.name)
+                pending.append(lets[part.name].value)
+    return tuple(let for name, let in lets.items() if name in wanted)
+
+
+def _held(products: list[Gemm], plans: dict[int, WarpgroupPlan]) -> frozenset[str]:
+    """Operands that stay in registers: wgmma takes its first one from there, rows along K."""
+    found = set()
+    for gemm in products:
+        if gemm.b.buffer.scope == "fragment":
+            raise Unfit(f"{gemm.b.buffer.name} is a fragment, and wgmma reads b from shared memory")
+        if gemm.a.buffer.scope != "fragment":
+            continue
+        name = gemm.a.buffer.name
+        if gemm.transpose_a:
+            raise Unfit(f"{name} is a fragment, and wgmma takes those as they are, not transposed")
+        if plans[id(gemm)].groups_n > 1:
+            raise Unfit(f"{name} is a fragment whose rows several warpgroups would need")
+        found.add(name)
+    return frozenset(found)
 
 
 def _loop(body: tuple[Stmt, ...]) -> Pipelined:
@@ -72,7 +135,7 @@ def _loop(body: tuple[Stmt, ...]) -> Pipelined:
     (loop,) = loops
     if any(not isinstance(x, Gemm) and gemms((x,)) for x in loop.body):
         raise Unfit("a gemm of the pipelined loop stands under a condition or in an inner loop")
-    if int(loop.num_stages.value) < 2:
+    if int(loop.num_stages.value) < 1:
         raise Unfit(f"num_stages={loop.num_stages.value} leaves nothing to load ahead")
     return loop
 
@@ -88,40 +151,69 @@ def _parts(products: list[Gemm], plans: dict[int, WarpgroupPlan]) -> dict[str, i
 
 
 def _loads(
-    ctx: Context, loop: Pipelined, products: list[Gemm], parts: dict[str, int]
-) -> tuple[TileLoad, ...]:
+    ctx: Context,
+    body: tuple[Stmt, ...],
+    loop: Pipelined,
+    products: list[Gemm],
+    parts: dict[str, int],
+) -> tuple[tuple[TileLoad, ...], tuple[TileLoad, ...]]:
+    """Tiles of the ring, and tiles that are loaded once, in front of the loop."""
     stored = written(*ctx.launch.body)
-    operands = {region.buffer.name for gemm in products for region in (gemm.a, gemm.b)}
-    found: list[TileLoad] = []
+    operands = {
+        region.buffer.name
+        for gemm in products
+        for region in (gemm.a, gemm.b)
+        if region.buffer.scope == "shared"
+    }
     names: dict[TensorMap, str] = {}
-    for copy in loop.body:
-        if not isinstance(copy, Copy) or copy.dst.buffer.name not in operands:
-            continue
+
+    def load(copy: Copy) -> TileLoad:
         tile = copy.dst.buffer
-        if not stages(copy) or not movable(ctx, loop, copy, stored):
-            raise Unfit(f"`{copy.quote}` is more than a copy of a tensor's box to a whole tile")
         slabs = slabs_of(tile, parts.get(tile.name))
         described = box_of(ctx, copy.src, slabs, b.known(tile.shape[0]) or 0)
         if described not in names:
             wish = f"{copy.src.buffer.name}_map"
             names[described] = ctx.namer.ours(wish, f"{tile.name}_map")
-        found.append(
-            TileLoad(copy=copy, tile=tile, slabs=slabs, map_name=names[described], map=described)
-        )
-    loaded = {load.tile.name for load in found}
-    for gemm in products:
-        for region in (gemm.a, gemm.b):
-            if region.buffer.name not in loaded:
-                raise Unfit(
-                    f"{region.buffer.name}, an operand of a gemm, is not loaded in its loop"
-                )
-    _check_readers(loop, loaded)
-    return tuple(found)
+        return TileLoad(copy=copy, tile=tile, slabs=slabs, map_name=names[described], map=described)
+
+    rounds, once = [], []
+    for copy in body[: next(k for k, x in enumerate(body) if x is loop)]:
+        if isinstance(copy, Copy) and copy.dst.buffer.name in operands:
+            if not _stays(copy, body, stored):
+                raise Unfit(f"`{copy.quote}` is more than a load of a tile that stays as it is")
+            once.append(load(copy))
+    for copy in loop.body:
+        if isinstance(copy, Copy) and copy.dst.buffer.name in operands:
+            if not stages(copy) or not movable(ctx, loop, copy, stored):
+                raise Unfit(f"`{copy.quote}` is more than a copy of a tensor's box to a whole tile")
+            rounds.append(load(copy))
+    if not rounds:
+        raise Unfit("the loop loads no operand of a gemm")
+    loaded = {part.tile.name for part in (*rounds, *once)}
+    for name in sorted(operands):
+        if name not in loaded:
+            raise Unfit(f"{name}, an operand of a gemm, is not loaded in its loop or before it")
+    _check_readers(body, loaded)
+    return tuple(rounds), tuple(once)
 
 
-def _check_readers(loop: Pipelined, loaded: set[str]) -> None:
-    """Tiles of the ring are wgmma's alone: their layout is its own."""
-    for stmt in walk(loop.body):
+def _stays(copy: Copy, body: tuple[Stmt, ...], stored: set[str]) -> bool:
+    """Whether the copy fills a whole tile that nothing else writes, from a tensor that nothing does."""
+    tile = copy.dst.buffer
+    whole = all(
+        b.literal(part.start, 0) and b.known(part.extent) == b.known(extent)
+        for part, extent in zip(copy.dst.ranges, tile.shape, strict=True)
+    )
+    plain = not any(isinstance(part, Load) for x in copy.src.starts for part in b.walk(x))
+    alone = not any(
+        tile.name == x.name for stmt in statements(body) if stmt is not copy for x in writes(stmt)
+    )
+    return stages(copy) and whole and plain and alone and copy.src.buffer.name not in stored
+
+
+def _check_readers(body: tuple[Stmt, ...], loaded: set[str]) -> None:
+    """Tiles that TMA loads are wgmma's alone: their layout is its own."""
+    for stmt in walk(body):
         if isinstance(stmt, Gemm | Copy):
             continue
         names = touches(stmt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile2c.transpile.ir.forms import Gemm
 from tile2c.transpile.lower.plan import Choice
@@ -80,6 +80,20 @@ def plan_warpgroups(ctx: Context, gemm: Gemm, groups: int) -> WarpgroupPlan:
         )
     )
     return plan
+
+
+def roles_choice(groups: int, registers: Registers) -> Choice:
+    """Who does what, for `--emit plan`."""
+    count = "1 warpgroup computes" if groups == 1 else f"{groups} warpgroups compute"
+    reason = f"{registers.consumer} registers for each computing thread"
+    if registers.producer is not None:
+        reason += f", {registers.producer} for each of those that load"
+    return Choice(name="roles", value=f"1 warpgroup loads, {count}", reason=reason)
+
+
+def held_plan(gemm: Gemm, plan: WarpgroupPlan) -> WarpgroupPlan:
+    """How a first operand lies in registers: as sums of its shape would (PTX, wgmma's fragments)."""
+    return replace(plan, n=gemm_extents(gemm)[2])
 
 
 def plan_registers(groups: int, sums: int) -> Registers:
