@@ -24,11 +24,14 @@ def softmax(N, block_M=1, dtype="float16", accum_dtype="float32", threads=256):
             # With the largest element of its row taken off, no exponential can overflow.
             T.reduce_max(x, row_max, dim=1)
             for i, j in T.Parallel(block_M, N):
-                x[i, j] = T.exp2((x[i, j] - row_max[i]) * LOG2_E)
+                x[i, j] = T.exp2(x[i, j] * LOG2_E - row_max[i] * LOG2_E)
 
+            # One division a row, not one an element.
             T.reduce_sum(x, row_sum, dim=1)
+            for i in T.Parallel(block_M):
+                row_sum[i] = 1 / row_sum[i]
             for i, j in T.Parallel(block_M, N):
-                x[i, j] /= row_sum[i]
+                x[i, j] *= row_sum[i]
 
             T.copy(x, Y[bx * block_M, 0])
 

@@ -5,8 +5,8 @@
 //   compile  bisheng -x asc --npu-arch=dav-2201 -O2 -fPIC -shared softmax.ascendc.cpp -o softmax.so
 //   launch   40 cores, or fewer: at most (M + 0) / 1 have work
 //   sizes    M is free
-//   memory   99712 of 196352 bytes of a core's UB
-//   text     sha256 d4710c430cf5  (edit freely: `tile2c --merge` keeps your changes)
+//   memory   99744 of 196352 bytes of a core's UB
+//   text     sha256 7e94b863b0c2  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -60,6 +60,9 @@ extern "C" __global__ __aicore__ void softmax(GM_ADDR X,  // half [M, N]
     TBuf<TPosition::VECCALC> row_work_buffer;  // intermediate results, one for each column
     pipe.InitBuffer(row_work_buffer, 1024);
     LocalTensor<float> row_work = row_work_buffer.Get<float>();
+    TBuf<TPosition::VECCALC> one_work_buffer;  // an intermediate result
+    pipe.InitBuffer(one_work_buffer, 32);
+    LocalTensor<float> one_work = one_work_buffer.Get<float>();
     TBuf<TPosition::VECCALC> blocks_buffer;  // a value for each row, spread over a block
     pipe.InitBuffer(blocks_buffer, 256);
     LocalTensor<float> blocks = blocks_buffer.Get<float>();
@@ -82,28 +85,36 @@ extern "C" __global__ __aicore__ void softmax(GM_ADDR X,  // half [M, N]
         ReduceMax(row_max, x, row_work, N);
 
         // for i, j in T.Parallel(block_M, N)
-        // x[i, j] = T.exp2((x[i, j] - row_max[i]) * LOG2_E)
-        PipeBarrier<PIPE_V>();  // row_max is complete
-        Brcb(blocks, row_max, 1, {1, 8});  // each element of row_max fills a block
+        // x[i, j] = T.exp2(x[i, j] * LOG2_E - row_max[i] * LOG2_E)
+        PipeBarrier<PIPE_V>();  // x has been read
+        Muls(x, x, LOG2_E, N);
+        Muls(one_work, row_max, LOG2_E, 1);
+        PipeBarrier<PIPE_V>();  // one_work is complete
+        Brcb(blocks, one_work, 1, {1, 8});  // each element of one_work fills a block
         PipeBarrier<PIPE_V>();  // blocks is complete
         Sub(x, x, blocks, 64, 128, {1, 1, 0, 8, 8, 0});
-        PipeBarrier<PIPE_V>();  // x is complete
-        Muls(x, x, LOG2_E, N);
         PipeBarrier<PIPE_V>();  // x is complete
         Muls(x, x, 0.6931471805599453f, N);
         PipeBarrier<PIPE_V>();  // x is complete
         Exp(x, x, N);
 
+        // One division a row, not one an element.
         // T.reduce_sum(x, row_sum, dim=1)
         PipeBarrier<PIPE_V>();  // x is complete
         ReduceSum(row_sum, x, row_work, N);
 
+        // for i in T.Parallel(block_M)
+        // row_sum[i] = 1 / row_sum[i]
+        Duplicate(one_work, 1.f, 1);
+        PipeBarrier<PIPE_V>();  // one_work is complete
+        Div(row_sum, one_work, row_sum, 1);
+
         // for i, j in T.Parallel(block_M, N)
-        // x[i, j] /= row_sum[i]
+        // x[i, j] *= row_sum[i]
         PipeBarrier<PIPE_V>();  // row_sum is complete
         Brcb(blocks, row_sum, 1, {1, 8});  // each element of row_sum fills a block
         PipeBarrier<PIPE_V>();  // blocks is complete
-        Div(x, x, blocks, 64, 128, {1, 1, 0, 8, 8, 0});
+        Mul(x, x, blocks, 64, 128, {1, 1, 0, 8, 8, 0});
 
         // T.copy(x, Y[bx * block_M, 0])
         LocalTensor<half> x_half_out = x_half_out_queue.AllocTensor<half>();

@@ -6,7 +6,7 @@
 //   launch   grid (M), block 256, no dynamic shared memory
 //   sizes    M is free
 //   needs    X, Y at multiples of 16 bytes
-//   text     sha256 44b06918b92a  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 b614223e131d  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr float LOG2_E = 1.44269504f;
@@ -89,8 +89,9 @@ extern "C" __global__ void __launch_bounds__(256) softmax(const half* __restrict
     // for i, j in T.Parallel(block_M, N)
     UNROLL
     for (int c = 0; c < 4; ++c)
-        for (int v = 0; v < 8; ++v) x[c][v] = exp2f((x[c][v] - row_max) * LOG2_E);
+        for (int v = 0; v < 8; ++v) x[c][v] = exp2f(x[c][v] * LOG2_E - row_max * LOG2_E);
 
+    // One division a row, not one an element.
     // T.reduce_sum(x, row_sum, dim=1)
     row_sum = 0.f;
     UNROLL
@@ -102,10 +103,13 @@ extern "C" __global__ void __launch_bounds__(256) softmax(const half* __restrict
     row_sum = row_sum_parts[0];
     for (int p = 1; p < 8; ++p) row_sum += row_sum_parts[p];
 
+    // for i in T.Parallel(block_M)
+    row_sum = 1.f / row_sum;
+
     // for i, j in T.Parallel(block_M, N)
     UNROLL
     for (int c = 0; c < 4; ++c)
-        for (int v = 0; v < 8; ++v) x[c][v] /= row_sum;
+        for (int v = 0; v < 8; ++v) x[c][v] *= row_sum;
 
     // T.copy(x, Y[bx * block_M, 0])
     UNROLL
