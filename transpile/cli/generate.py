@@ -45,6 +45,7 @@ class Options:
     format: Format = "text"
     list_kernels: bool = False
     list_targets: bool = False
+    cmake_dir: bool = False
     version: bool = False
 
 
@@ -60,6 +61,11 @@ def generate(arguments: Sequence[str]) -> int:
     options = Options(**values)
     if options.version:
         return _print_version()
+    if options.cmake_dir:
+        from tile2c import runtime
+
+        print((Path(runtime.__file__).resolve().parent / "cmake").as_posix())
+        return Status.DONE
     if options.list_targets:
         from tile2c.transpile.cli.listing import print_targets
 

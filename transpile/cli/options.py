@@ -150,5 +150,10 @@ def _about() -> list[click.Parameter]:
             is_flag=True,
             help="Lists the targets, what each supports, and what of it has run on silicon.",
         ),
+        click.Option(
+            ["--cmake-dir"],
+            is_flag=True,
+            help="Prints where the CMake package is, for -Dtile2c_DIR=.",
+        ),
         click.Option(["--version"], is_flag=True, help="Prints the version."),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from tile2c.transpile.diagnostics.diagnostic import Note, failure
 
 if TYPE_CHECKING:
     from tile2c.transpile.output.generated import GeneratedKernel
-    from tile2c.transpile.output.scope import Policy
+    from tile2c.transpile.output.scope import Policy, Scope
     from tile2c.transpile.output.write import Job
     from tile2c.transpile.pipeline import Request
     from tile2c.transpile.project import KernelSet, Project
@@ -125,10 +125,10 @@ def _jobs(project: Project, diagnostics: Diagnostics, reporter: Reporter) -> lis
             targets=targets,
             whole=True,
             paths=frozenset(os.path.realpath(path) for part in sets for path in part.sources),
-            format=_formatter(project),
+            format=_formatter(project, folder),
         )
         if not diagnostics.failed:
-            kernels = _formatted(kernels, scope, project)
+            kernels = _formatted(kernels, scope)
         jobs.append(Job(folder=folder, kernels=kernels, scope=scope))
     for name, span in project.shared.items():
         if name not in used and not diagnostics.failed:
@@ -184,41 +184,34 @@ def _names_located(part: KernelSet) -> Iterator[None]:
         ) from error
 
 
-def _formatter(project: Project) -> Any:
-    """The project's formatter as a function of text and file, None without one."""
+def _formatter(project: Project, out: Path) -> Callable[[str, str], str] | None:
+    """The project's formatter as a function of a text and its file in `out`, None without one."""
     if not project.formatter:
         return None
     from tile2c.transpile.output.formatting import FormatterFailed, formatted
 
+    place = Path(os.path.relpath(out, project.folder))
+
     def apply(text: str, file: str) -> str:
         try:
-            return formatted(text, file, project.formatter, project.folder)
+            return formatted(text, (place / file).as_posix(), project.formatter, project.folder)
         except FormatterFailed as error:
             raise failure("T2C635", str(error), project.formatter_span) from error
 
     return apply
 
 
-def _formatted(
-    kernels: list[GeneratedKernel], scope: Any, project: Project
-) -> list[GeneratedKernel]:
-    if not project.formatter:
-        return kernels
-    from tile2c.transpile.output.formatting import FormatterFailed, format_kernel
+def _formatted(kernels: list[GeneratedKernel], scope: Scope) -> list[GeneratedKernel]:
+    from tile2c.transpile.output.formatting import format_kernel
     from tile2c.transpile.output.layout import kernel_file
 
-    try:
-        return [
-            format_kernel(
-                kernel,
-                kernel_file(kernel.name, kernel.target, kernel.suffix, several=scope.several),
-                project.formatter,
-                project.folder,
-            )
-            for kernel in kernels
-        ]
-    except FormatterFailed as error:
-        raise failure("T2C635", str(error), project.formatter_span) from error
+    if scope.format is None:
+        return kernels
+    found: list[GeneratedKernel] = []
+    for kernel in kernels:
+        file = kernel_file(kernel.name, kernel.target, kernel.suffix, several=scope.several)
+        found.append(format_kernel(kernel, scope.format(kernel.text, file)))
+    return found
 
 
 def _check(

@@ -15,6 +15,7 @@ from tile2c.transpile.output.places import source_near
 if TYPE_CHECKING:
     from tile2c.runtime.records import KernelRecord
     from tile2c.transpile.ir import forms
+    from tile2c.transpile.stage import NormalKernel
 
 
 def interpreted(
@@ -60,9 +61,15 @@ def _function(record: KernelRecord, source: Path, reporter: Reporter) -> forms.F
     diagnostics = Diagnostics()
     with names_checked():
         for kernel, function in pipeline.functions(request, diagnostics):
-            if kernel.name == record.name:
+            if kernel.name == record.name or _is_specialisation(record, kernel):
                 return function
     reporter.show_all(diagnostics.items)
     raise UsageProblem(
         "T2C004", f"{source} has no kernel {record.name} with the -D values of {record.file}"
     )
+
+
+def _is_specialisation(record: KernelRecord, kernel: NormalKernel) -> bool:
+    """Whether a project made this kernel beside others of it, so that its name says its values."""
+    same = {**kernel.parameters} == {**record.parameters} and kernel.sizes == record.sizes
+    return same and record.name.startswith(f"{kernel.name}_")

@@ -41,18 +41,15 @@ def formatted(text: str, file: str, command: Sequence[str], folder: Path) -> str
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
         raise FormatterFailed(f"{words[0]} cannot run: {error}") from error
     if done.returncode:
-        said = done.stderr.strip().split("\n")[0] or f"exit status {done.returncode}"
+        said = done.stderr.strip().split("\n")[-1] or f"exit status {done.returncode}"
         raise FormatterFailed(f"{' '.join(words)}: {said}")
     if not done.stdout.strip():
         raise FormatterFailed(f"{' '.join(words)} writes nothing")
     return "".join((*parts.before, *parts.header)) + done.stdout.rstrip("\n") + "\n"
 
 
-def format_kernel(
-    kernel: GeneratedKernel, file: str, command: Sequence[str], folder: Path
-) -> GeneratedKernel:
-    """The kernel formatted, its lines still told with their places in the source."""
-    text = formatted(kernel.text, file, command, folder)
+def format_kernel(kernel: GeneratedKernel, text: str) -> GeneratedKernel:
+    """The kernel with its formatted text, its lines still told with their places in the source."""
     lines = _moved_lines(kernel.text, text)
     if lines is None:  # the formatter does more than lay out: no line can be told
         return replace(kernel, text=text, origins=())

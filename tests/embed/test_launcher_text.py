@@ -1,0 +1,167 @@
+"""The launcher's text: it compiles without warnings, and nobody's formatter changes it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from embed_programs import MIXED, SAMPLES, generate
+from tile2c.runtime.expressions import evaluate
+from tile2c.runtime.tensor_maps import resolve
+from tile2c.transpile.cli.main import main
+from tile2c.transpile.render.launcher.expressions import CExpressions
+
+STYLE = Path(__file__).parents[2] / ".clang-format"
+
+
+@pytest.fixture(params=["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
+def out(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    (tmp_path / "mixed.py").write_text(MIXED)
+    names = ("gemm_bias_relu", "softmax")
+    sources = [*(str(SAMPLES / f"{name}.py") for name in names), "mixed.py"]
+    generate(*sources, "-o", "out", "--launcher", "--target", request.param)
+    return tmp_path / "out"
+
+
+def test_clang_format_changes_nothing(out: Path) -> None:
+    tool = shutil.which("clang-format")
+    if tool is None:
+        pytest.skip("clang-format is not there")
+    for path in [*out.glob("*.h"), *out.glob("*.cpp")]:
+        done = subprocess.run([tool, f"--style=file:{STYLE}", str(path)], capture_output=True)
+        assert done.stdout == path.read_bytes(), path.name
+
+
+def test_the_header_is_c(out: Path) -> None:
+    for path in out.glob("*.h"):
+        program = f'#include "{path}"\nint main(void) {{ return 0; }}\n'
+        command = ["gcc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-fsyntax-only", "-xc", "-"]
+        done = subprocess.run(command, input=program, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_names_of_c_and_of_the_launcher_itself(tmp_path: Path) -> None:
+    (tmp_path / "mixed.py").write_text(MIXED)
+    generate("mixed.py", "-o", "out", "--launcher")
+    text = Path("out/mixed.h").read_text()
+    assert "const int8_t* register_,  // [64]" in text
+    assert "float alpha,  // a float16" in text
+    assert "struct CUstream_st* stream_)" in text
+    assert "size_t mixed_workspace_bytes(int64_t M);" in text
+    assert "// register is null" in text
+
+
+def test_a_header_hides_none_of_the_system(tmp_path: Path) -> None:
+    text = (SAMPLES / "add.py").read_text().replace("def add(", "def math(")
+    (tmp_path / "m.py").write_text(text)
+    generate("m.py", "-o", "out", "--launcher")
+    assert Path("out/math_kernel.h").exists() and not Path("out/math.h").exists()
+
+
+def test_several_targets_link_together(tmp_path: Path) -> None:
+    generate(
+        str(SAMPLES / "add.py"), "-o", "out", "--launcher", "--target", "cuda:sm_80,hip:gfx942"
+    )
+    assert "int add_launch_sm_80(" in Path("out/cuda_sm_80/add.h").read_text()
+    assert "int add_launch_gfx942(" in Path("out/hip_gfx942/add.h").read_text()
+
+
+def test_launchers_follow_their_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(SAMPLES / "add.py", tmp_path)
+    generate("add.py", "-o", "out", "--launcher")
+    listed = json.loads(Path("out/tile2c.json").read_text())["kernels"][0]["launcher"]
+    assert listed == {"header": "add.h", "source": "add_launch.cpp", "function": "add_launch"}
+    source = Path("out/add_launch.cpp")
+    generate("add.py", "-o", "out", "--check", "--pristine")
+    source.write_text(source.read_text().replace("namespace {", "namespace {  // ours"))
+    generate("add.py", "-o", "out", "--check")
+    assert main(["add.py", "-o", "out", "--check", "--pristine"]) == 1
+    text = Path("add.py").read_text()
+    Path("add.py").write_text(text.replace("block_N: int = 1024", "block_N: int = 512")
+                              .replace("block_N=1024", "block_N=512"))  # fmt: skip
+    capsys.readouterr()
+    assert main(["add.py", "-o", "out"]) == 1
+    assert "add_launch.cpp was edited by hand" in capsys.readouterr().err
+    generate("add.py", "-o", "out", "--merge")
+    assert "// ours" in source.read_text() and "(N + 511) / 512" in source.read_text()
+    generate("add.py", "-o", "out", "--no-launcher")
+    assert not Path("out/add.h").exists() and source.exists()
+    assert main(["add.py", "-o", "out", "--launcher", "--force"]) == 0
+    assert Path("out/add_launch.cpp.orig").exists()
+
+
+def test_a_launcher_belongs_to_one_kernel(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generate(str(SAMPLES / "add.py"), "-o", "out", "--launcher")
+    command = [str(SAMPLES / "add.py"), "-o", "out", "--launcher", "--target", "hip:gfx942"]
+    assert main(command) == 1
+    assert "error[T2C602]: add.h belongs to add.cu, not to add.hip" in capsys.readouterr().err
+    assert not Path("out/add.hip").exists()
+
+
+def test_a_target_without_launchers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    generate(str(SAMPLES / "add.py"), "-o", "out", "--launcher", "--target", "ascendc")
+    assert "warning[T2C622]" in capsys.readouterr().err
+    assert not Path("out/add.h").exists()
+
+
+EXPRESSIONS = [
+    "(N + 127) / 128", "M // 4 * 4", "(M - 100) // 7", "(M - 100) % 7", "M - (N - K)",
+    "M * (N + K) % 12", "max(M, N, K) - min(M, 5)", "ceildiv(M, 3)", "n / 3 - n // 3", "n % 5",
+    "not (M > N) or K == 3 and M < 7", "(M == 0 or N > 3) and not (K % 2 == 0)", "M / N", "-M + 3",
+    "0 < M < 10", "M - N - K", "(M % 6) * (N % 4)", "M / (N / K)",
+]  # fmt: skip
+
+
+def test_expressions_mean_the_same_in_c(tmp_path: Path) -> None:
+    """Grids and conditions as the launcher computes them, against the manifest's reader."""
+    names = {name: name for name in ("M", "N", "K", "n")}
+    c = CExpressions(names, {}, frozenset({"n"}))
+    texts = [c(expression) for expression in EXPRESSIONS]
+    cases = [(m, n, k, s) for m in (0, 1, 9, 128) for n in (1, 5) for k in (1, 3) for s in (-7, 4)]
+    template = Path(__file__).parents[2] / "templates" / "simt" / "launcher" / "source.j2"
+    functions = (
+        template.read_text().split('{% if "least" in helpers %}')[1].split("{% if maps %}")[0]
+    )
+    helpers = "\n".join(line for line in functions.split("\n") if not line.startswith("{%"))
+    rows = "\n".join(
+        f"    {{ const int64_t M = {m}, N = {n}, K = {k}, n = {s};"
+        + "".join(f' std::printf("%lld ", (long long)({text}));' for text in texts)
+        + ' std::puts(""); }'
+        for m, n, k, s in cases
+    )
+    source = tmp_path / "expressions.cpp"
+    source.write_text(
+        f"#include <cstdint>\n#include <cstdio>\n{helpers}\nint main() {{\n{rows}\n}}\n"
+    )
+    made = tmp_path / "expressions"
+    subprocess.run(["g++", "-std=c++17", "-w", str(source), "-o", str(made)], check=True)
+    printed = subprocess.run([made], capture_output=True, text=True, check=True).stdout
+    for line, (m, n, k, s) in zip(printed.splitlines(), cases, strict=True):
+        values = {"M": m, "N": n, "K": k, "n": s}
+        for expression, text, got in zip(EXPRESSIONS, texts, line.split(), strict=True):
+            try:
+                want = evaluate(expression, values)
+            except ValueError:
+                continue  # divides by zero
+            assert int(got) == want, (expression, text, values)
+
+
+def test_tensor_maps_are_those_of_the_manifest(tmp_path: Path) -> None:
+    """Each number of the maps stands in the launcher; the emulated run proves that it is right."""
+    from tile2c.runtime.records import read_records
+
+    generate(str(SAMPLES / "gemm.py"), "-o", "out", "--launcher", "--target", "cuda:sm_90a")
+    text = Path("out/gemm_launch.cpp").read_text()
+    (record,) = read_records(Path("out"))
+    maps = [item.map for item in record.launches[0].arguments if item.map is not None]
+    assert len(maps) == text.count("const bool made") == 3
+    for item in maps:
+        box = ", ".join(map(str, item.box))
+        assert f"box[] = {{{box}}}" in text
+        resolved = resolve(item, {"M": 256, "N": 256, "K": 64}, 4096)
+        assert resolved.box == tuple(item.box)
