@@ -21,7 +21,7 @@ def stream_handle(stream: object | None, tensors: Iterable[TensorView]) -> int:
     if protocol is not None:
         pair = protocol() if callable(protocol) else protocol
         return int(pair[1])
-    for name in ("cuda_stream", "ptr", "handle"):
+    for name in ("cuda_stream", "musa_stream", "ptr", "handle"):
         handle = getattr(stream, name, None)
         if isinstance(handle, int):
             return handle
@@ -30,11 +30,12 @@ def stream_handle(stream: object | None, tensors: Iterable[TensorView]) -> int:
 
 def _current(tensors: Iterable[TensorView]) -> int:
     for tensor in tensors:
+        if tensor.framework == "torch" and tensor.device in ("cuda", "musa"):
+            kind = getattr(sys.modules["torch"], tensor.device)
+            stream = kind.current_stream(tensor.device_index)
+            return int(getattr(stream, f"{tensor.device}_stream"))
         if tensor.device != "cuda":
             continue
-        if tensor.framework == "torch":
-            torch = sys.modules["torch"]
-            return int(torch.cuda.current_stream(tensor.device_index).cuda_stream)
         if tensor.framework == "cupy":
             return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     return 0

@@ -19,8 +19,20 @@ def _cuda() -> Backend:
     return CudaBackend()
 
 
+def _vendor(family: str) -> Callable[[], Backend]:
+    def make() -> Backend:
+        from tile2c.runtime.backends.vendor import VendorBackend
+
+        return VendorBackend(family)
+
+    return make
+
+
 # Family -> how to reach its device. Each raises BackendUnavailable with the reason.
-DEVICES: dict[str, Callable[[], Backend]] = {"cuda": _cuda}
+DEVICES: dict[str, Callable[[], Backend]] = {
+    "cuda": _cuda,
+    **{family: _vendor(family) for family in ("hip", "dcu", "musa", "maca", "ppu")},
+}
 
 
 def choose(
@@ -81,11 +93,19 @@ def _chosen(name: str | None, targets: Sequence[str], checks: tuple[str, ...]) -
 
 
 def _device(name: str) -> Backend:
-    make = DEVICES.get(name)
+    make = DEVICES.get(name) or _added(name)
     if make is None:
         known = ", ".join((*DEVICES, EMULATE))
         raise BackendUnavailable(f"no backend {name!r} here; known: {known}")
     return make()
+
+
+def _added(name: str) -> Callable[[], Backend] | None:
+    """The backend of a family that a package adds: `backend()` in the module of its targets."""
+    from tile2c.transpile.targets.registry import plug_in
+
+    make: Callable[[], Backend] | None = getattr(plug_in(name), "backend", None)
+    return make
 
 
 def _fitting(backend: Backend, targets: Sequence[str]) -> Backend:

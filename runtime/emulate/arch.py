@@ -121,10 +121,7 @@ def find_arch(family: str, arch: str) -> Arch | None:
     """
     if family in _FAMILIES:
         return _FAMILIES[family](arch)
-    from importlib.metadata import entry_points  # slow to import, and seldom needed
+    from tile2c.transpile.targets.registry import plug_in
 
-    for entry in entry_points(group="tile2c.targets"):
-        if entry.name == family:
-            own: Callable[[str], Arch | None] | None = getattr(entry.load(), "emulated", None)
-            return own(arch) if own else None
-    return None
+    own: Callable[[str], Arch | None] | None = getattr(plug_in(family), "emulated", None)
+    return own(arch) if own else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+    from types import ModuleType
 
     from tile2c.transpile.targets.target import Target
 
@@ -25,12 +26,19 @@ def _family(name: str) -> tuple[Target, ...]:
     if name in FAMILIES:
         module = import_module(f"tile2c.transpile.targets.{name}")
     else:
-        found = [entry for entry in _plug_ins() if entry.name == name]
-        if not found:
+        added = plug_in(name)
+        if added is None:
             return ()
-        module = found[0].load()
+        module = added
     targets: tuple[Target, ...] = module.TARGETS
     return targets
+
+
+def plug_in(family: str) -> ModuleType | None:
+    """The module of a family that a package adds; None if there is none."""
+    found = [entry for entry in _plug_ins() if entry.name == family]
+    module: ModuleType | None = found[0].load() if found else None
+    return module
 
 
 def _families() -> tuple[str, ...]:
