@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from error_examples import FRAME, examples
 from tile2c.transpile.diagnostics.codes import CODES
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +30,31 @@ change the exit status.
 """
 
 
+EXAMPLES = f"""
+# Examples
+
+Each is told with its code, or transpiled (tests/diagnostics/examples). Those that do not show a whole
+program are statements of this kernel; they are for `cuda:sm_80` where no target is named.
+
+```python
+import tilelang
+import tilelang.language as T
+
+{FRAME}```
+"""
+
+
+def shown() -> list[str]:
+    """The examples by code."""
+    lines = [EXAMPLES]
+    for example in sorted(examples(), key=lambda item: item.code):
+        where = f" ({example.target})" if "target" in example.options else ""
+        lines += [f"## {example.code}: {CODES[example.code]}{where}", "", "Wrong:", "", "```python"]
+        lines += [example.wrong.rstrip("\n"), "```", "", "Right:", "", "```python"]
+        lines += [example.right.rstrip("\n"), "```", ""]
+    return lines
+
+
 def page() -> str:
     """The whole text of docs/errors.md."""
     lines = [HEAD]
@@ -36,7 +62,7 @@ def page() -> str:
         lines += [f"## {title}", "", "| code | meaning |", "| --- | --- |"]
         lines += [f"| {code} | {text} |" for code, text in CODES.items() if code[3] == digit]
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines[:-1], *shown()])
 
 
 def test_errors_page(pytestconfig: pytest.Config) -> None:

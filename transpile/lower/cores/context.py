@@ -18,6 +18,7 @@ from tile2c.transpile.lower.cores.plan import Local, Step
 from tile2c.transpile.lower.cores.scalars import Scalars
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.lower.plan import CCall
 from tile2c.transpile.targets.cores import CoresTarget
 
 
@@ -120,7 +121,7 @@ class Context:
         rest: Expr = Binary(dtype=INT32, op="-", a=bound, b=start)
         if isinstance(start, Const) and start.value == 0:
             rest = bound
-        if sum(1 for _ in walk.parts(rest)) > 5:  # long enough to get a name
+        if _parts(rest) > 5:  # long enough to get a name
             left = self.names.local(f"{name}_left", depth=depth)
             steps.append(Local(name=left, dtype=INT32, value=rest))
             rest = Var(dtype=INT32, name=left, kind="temporary")
@@ -171,3 +172,10 @@ def width_of(layout: Layout) -> Expr:
     if layout.kept and layout.columns == layout.pitch:
         return layout.buffer.shape[layout.kept[-1]]
     return const(layout.pitch)
+
+
+def _parts(expr: Expr) -> int:
+    """How long an expression reads; a call into the toolkit counts for several."""
+    if isinstance(expr, CCall):
+        return 6
+    return 1 + sum(_parts(child) for child in walk.children(expr))

@@ -12,7 +12,7 @@ from typing import TypeVar
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Compare, Const, Expr, Logical, Unary, Var, const
 from tile2c.transpile.ir.forms import Function, Launch
-from tile2c.transpile.ir.walk import statements, writes
+from tile2c.transpile.ir.walk import loads, statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import LaunchPlan, Plan, ScalarArg, TensorArg, Workspace
 
@@ -69,7 +69,7 @@ def host_condition(expr: Expr, printer: Callable[[Expr], str]) -> str:
         return f"({sides[0]}) {expr.op} ({sides[1]})"
     if isinstance(expr, Unary) and expr.op == "not":
         return f"not ({host_condition(expr.a, printer)})"
-    if isinstance(expr, Compare):
+    if isinstance(expr, Compare) and not list(loads(expr)):
         return f"{printer(b.for_host(expr.a))} {expr.op} {printer(b.for_host(expr.b))}"
     if isinstance(expr, Const):
         return str(int(expr.value))
@@ -79,6 +79,7 @@ def host_condition(expr: Expr, printer: Callable[[Expr], str]) -> str:
         "T2C509",
         "a launch under this condition: it has to compare sizes and integer parameters",
         expr.span,
+        help="pass the number that it depends on as a parameter, or put the condition into the kernel",
     )
 
 
