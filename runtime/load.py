@@ -50,8 +50,8 @@ def load(
 ) -> Kernels:
     """The kernels of an output folder by name.
 
-    `backend` is "emulate", or a device's family: "cuda", "musa". None takes TILE2C_BACKEND, else the device that
-    is there, and raises BackendUnavailable without one; with absent="later" the first call raises
+    `backend` is "emulate", or a device's family: "cuda". None takes TILE2C_BACKEND, else the device
+    that is there, and raises BackendUnavailable without one; with absent="later" the first call raises
     it. `check` ("races,memory") is for the emulator. With compile="never" a kernel without a module
     that fits the device raises CompileError.
     """

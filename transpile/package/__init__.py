@@ -50,8 +50,8 @@ def load(
 ) -> Kernels:
     """The kernels of an output folder by name, ready to be called: `load("out/")["gemm"](A, B)`.
 
-    - `backend`: "emulate" for the CPU, or a device's family: "cuda", "musa". None takes TILE2C_BACKEND, else the
-      device that is there, and raises BackendUnavailable at once if there is none.
+    - `backend`: "emulate" for the CPU, or a device's family: "cuda". None takes TILE2C_BACKEND, else
+      the device that is there, and raises BackendUnavailable at once if there is none.
     - `target`: "cuda:sm_80" or its family, where the folder holds several; default the one that
       fits the device best.
     - `compile`: "auto" compiles a kernel at its first call if no module in the folder fits the
