@@ -13,6 +13,17 @@ from tile2c.transpile.render.launcher.expressions import CExpressions
 _MULTIPLE = re.compile(r"(\w+) % (\d+) == 0")
 _WORD = re.compile(r"\W+")
 
+_COMPARISONS = {
+    "<=": "at_most",
+    ">=": "at_least",
+    "==": "is",
+    "!=": "is_not",
+    "<": "below",
+    ">": "above",
+    "%": "modulo",
+}
+_COMPARED = re.compile("|".join(_COMPARISONS))
+
 # Rounding a size up to whole tiles must not leave an int.
 LARGEST_SIZE = 2**31 - 1 - 2**16
 
@@ -75,7 +86,8 @@ def _promise(condition: str, record: KernelRecord, c: CExpressions) -> Check:
     multiple = _MULTIPLE.fullmatch(condition.strip())
     failure = f"!({c(condition)})"
     if multiple is None:
-        words = _WORD.sub("_", condition.replace("<", "below").replace(">", "above")).strip("_")
+        text = _COMPARED.sub(lambda match: _COMPARISONS[match[0]], condition)
+        words = _WORD.sub("_", text).strip("_")
         return Check(f"needs_{words}", failure, f"the kernel needs {condition}")
     name, divisor = multiple[1], multiple[2]
     failure = c(condition.replace("==", "!="))
