@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from shlex import quote
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from tile2c.transpile.diagnostics import Diagnostic, Diagnostics, InputError, Severity
@@ -66,6 +67,7 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
     from tile2c.transpile.render.author_names import with_author_names
 
     found: list[GeneratedKernel] = []
+    several = len(request.targets) > 1 if request.several is None else request.several
     for kernel, function, names in _functions_by_target(request, diagnostics):
         for name in names:
             target = targets.find(name)
@@ -75,14 +77,10 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
                     plan,
                     target,
                     kernel,
-                    several=len(request.targets) > 1
-                    if request.several is None
-                    else request.several,
+                    several=several,
                     line_info=request.line_info,
                     again=request.command
-                    or again(
-                        kernel, name, request.sets()[kernel.variant][1], request.license_header
-                    ),
+                    or again(kernel, ",".join(request.targets) if several else name, request),
                 )
                 known = text.manifest.get("requires") or []
                 assert isinstance(known, list)
@@ -108,18 +106,18 @@ def under_licence(kernel: GeneratedKernel, licence: tuple[str, ...]) -> Generate
     return replace(kernel, text=head + kernel.text, origins=origins)
 
 
-def again(
-    kernel: NormalKernel, target: str, spelled: tuple[str, ...], license_header: str = ""
-) -> str:
+def again(kernel: NormalKernel, target: str, request: Request) -> str:
     """The command that makes this kernel again, with those `-D` that mean something to it."""
-    parts = [f"tile2c {PurePosixPath(kernel.source_file).name} -o . --target {target}"]
-    for option in sorted(spelled):
+    parts = [f"tile2c {quote(PurePosixPath(kernel.source_file).name)} -o . --target {target}"]
+    for option in sorted(request.sets()[kernel.variant][1]):
         owner, _, name = option.partition("=")[0].partition("%")[0].rpartition(".")
         known = name in kernel.parameters or name in kernel.sizes
         if known and (not owner or kernel.name.startswith(owner)):
-            parts.append(f"-D {option}")
-    if license_header:
-        parts.append(f"--license-header {PurePosixPath(license_header).name}")
+            parts.append(f"-D {quote(option)}")
+    if request.line_info:
+        parts.append("--line-info")
+    if request.license_header:
+        parts.append(f"--license-header {quote(PurePosixPath(request.license_header).name)}")
     return " ".join(parts)
 
 

@@ -57,8 +57,8 @@ def where(arguments: Sequence[str]) -> int:
     if found is None:
         raise UsageProblem(
             "T2C003",
-            f"{path} is in no folder that tile2c wrote",
-            "name a kernel file that a tile2c.json beside or above it lists",
+            f"{path} is no kernel file that tile2c wrote",
+            "name one that a tile2c.json beside or above it lists",
         )
     if line > found.lines:
         raise UsageProblem("T2C001", f"{path} has {found.lines} lines, not {line}")

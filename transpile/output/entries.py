@@ -51,15 +51,19 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(encoded(header.normalized(text))).hexdigest()
 
 
-def map_text(file: str, kernel: GeneratedKernel) -> str:
-    """The map file: lines of the text and their places; columns count from 1, ends inclusive."""
+def map_text(file: str, kernel: GeneratedKernel, base: str) -> str:
+    """The map file: lines of the base and their places; columns count from 1, ends inclusive.
+
+    The base of an edited file keeps its header while the text is the same: lines count under that.
+    """
+    down = _lines_above(base) - _lines_above(kernel.text)
     lines: list[JsonValue] = []
     for origin in kernel.origins:
         span = origin.span
         lines.append(
             {
-                "first": origin.first,
-                "last": origin.last,
+                "first": origin.first + down,
+                "last": origin.last + down,
                 "file": Path(span.file).name,
                 "line": span.line,
                 "col": span.col + 1,
@@ -68,3 +72,9 @@ def map_text(file: str, kernel: GeneratedKernel) -> str:
             }
         )
     return format_json({"version": 1, "file": file, "lines": lines}) + "\n"
+
+
+def _lines_above(text: str) -> int:
+    """How many lines end with the header."""
+    parts = header.split(header.normalized(text))
+    return len(parts.before) + len(parts.header)

@@ -185,7 +185,7 @@ def _plan_kernel(
         plan.changes.write(_free_name(folder, f"{file}.orig"), decision.saved)
     plan.changes.write(file, decision.text)
     plan.changes.write(layout.base_file(file), decision.base)
-    plan.changes.write(layout.map_file(file), map_text(file, kernel))
+    plan.changes.write(layout.map_file(file), map_text(file, kernel, decision.base))
     modules: list[JsonValue] = []
     if compile_module is not None and not decision.conflicts:
         module = compile_module(kernel, file, decision.text, diagnostics)

@@ -1,0 +1,69 @@
+"""The head of a kernel file says everything, and its `again` line makes the file again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from tile2c.transpile.cli.main import main
+from tile2c.transpile.output import header
+from tile2c.transpile.targets import all_targets
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+LICENCE = "# SPDX-License-Identifier: MIT\n# Copyright Ada\n\n"
+
+
+def words(text: str) -> dict[str, str]:
+    """The header's lines by their first words; one that goes on is one."""
+    lines = "".join(header.split(text).header).replace("\n//            ", " ")
+    return dict(re.findall(r"^//   (\w+) +(.+)$", lines, re.MULTILINE))
+
+
+@pytest.mark.parametrize("target", [target.name for target in all_targets()][::3])
+def test_every_target_says_what_it_is(home: Path, target: str) -> None:
+    assert main([str(SAMPLES / "softmax.py"), "-o", "out", "--target", target]) == 0
+    (path,) = Path("out").glob("softmax.*")
+    text = path.read_text()
+    found = words(text)
+    assert text.startswith("// softmax: Y[i, :] = softmax(X[i, :])")
+    assert found["from"].startswith("softmax.py by tile2c ")
+    assert found["target"].startswith(f"{target} (") and "run" in found["target"]
+    assert path.name in found["compile"] and found["launch"] and found["sizes"]
+    assert header.is_as_generated(text)
+    assert str(home) not in text and not re.search(r"\b20\d\d-\d\d\b|\.py:\d+", text)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["-D", "block_M=64", "-D", "K=512", "-D", "M%16=0", "-D", "dtype='bfloat16'"],
+        ["--target", "cuda:sm_90a,hip:gfx942"],
+        ["--line-info", "--target", "cuda:sm_75"],
+        ["--license-header", "OURS.txt"],
+    ],
+    ids=["plain", "values", "targets", "lines", "licence"],
+)
+def test_again_makes_the_same_bytes(
+    home: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = LICENCE + (SAMPLES / "gemm.py").read_text()
+    for folder in ("first", "second"):
+        Path(folder).mkdir()
+        Path(folder, "gemm.py").write_text(source)
+        Path(folder, "OURS.txt").write_text("Ours.\n")
+    monkeypatch.chdir(home / "first")
+    assert main(["gemm.py", "-o", ".", *options]) == 0
+    files = sorted(path for path in Path().rglob("gemm.*") if path.suffix in (".cu", ".hip"))
+    files = [path for path in files if ".tile2c" not in path.parts]
+    texts = {path: path.read_text() for path in files}
+    assert texts
+    monkeypatch.chdir(home / "second")
+    for path, text in texts.items():
+        assert "// SPDX-License-Identifier: MIT" in text and "// Copyright Ada" in text
+        assert ("// Ours." in text) == ("OURS.txt" in options)
+        program, *arguments = shlex.split(words(text)["again"])
+        assert program == "tile2c" and main(arguments) == 0
+        assert path.read_text() == text
