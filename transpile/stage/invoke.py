@@ -214,6 +214,8 @@ class Caller(Attributes):
         instance = Instance(cls, {})
         init = self._instance_attribute(instance, "__init__", node, [None])
         if isinstance(init, Closure):
+            given = self.bind(init, args, kwargs, node)
+            instance.made_with = {k: v for k, v in given.items() if v is not instance}
             self.call_closure(init, args, kwargs, node)
         elif cls.fields:
             values = dict(zip((name for name, _ in cls.fields), args, strict=False)) | kwargs
@@ -222,6 +224,7 @@ class Caller(Attributes):
                 if isinstance(value, Missing):
                     value = Unknown(f"{cls.name} is made without {name}", self.span(node))
                 instance.attributes[name] = value
+            instance.made_with = dict(instance.attributes)
         return instance
 
     # -- by heirs --------------------------------------------------------------------------------

@@ -222,7 +222,10 @@ def _make_all(
 
 
 def _for_root(call: Found, root: Root) -> dict[str, Value]:
-    return {name: value for name, value in call.arguments.items() if name in root.parameters}
+    from tile2c.transpile.stage.class_kernels import known_arguments
+
+    arguments = known_arguments(call.arguments) if "." in root.name else call.arguments
+    return {name: value for name, value in arguments.items() if name in root.parameters}
 
 
 def _make(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tile2c.transpile.diagnostics import Diagnostics, Span
 from tile2c.transpile.read import Source
+from tile2c.transpile.stage import class_kernels
 from tile2c.transpile.stage.defines import Defines, Dynamic
 from tile2c.transpile.stage.device import Device
 from tile2c.transpile.stage.expressions import Expr
@@ -35,6 +36,7 @@ from tile2c.transpile.stage.tuning import first_config
 from tile2c.transpile.stage.values import (
     MISSING,
     Closure,
+    Decorated,
     DType,
     JitFunction,
     Missing,
@@ -60,7 +62,7 @@ class Root:
     """A module-level thing that makes kernels: a factory, an eager function or a prim_func."""
 
     name: str
-    style: str  # "factory", "eager", "prim_func"
+    style: str  # "factory", "eager", "prim_func"; "method" of a class that makes kernels
     node: ast.FunctionDef
     kernels: frozenset[str]  # the names by which -D may mean its kernels
     parameters: tuple[str, ...] = ()  # of a factory; the build-time ones of an eager function
@@ -99,6 +101,11 @@ def find_roots(source: Source, diagnostics: Diagnostics, device: Device) -> list
         closure = _closure(cell.value)
         if closure is not None and closure.source is source:
             root = _root_of(ev, cell.name, cell.value, closure)
+            roots += [root] if root is not None else []
+    inside = {id(part) for root in roots for part in (root.node,)}
+    for method in class_kernels.methods(scope, source):
+        if not inside & {id(part) for part in ast.walk(method.closure.node)}:
+            root = _root_of_method(ev, method)
             roots += [root] if root is not None else []
     if not roots and ev.stopped is not None:
         diagnostics.add(ev.stopped)
@@ -154,6 +161,21 @@ def _root_of(ev: Language, name: str, value: Value, closure: Closure) -> Root | 
     return Root(name, "factory", node, inner | {name}, names, closure.defaults)
 
 
+def _root_of_method(ev: Language, method: class_kernels.Method) -> Root | None:
+    """A method that makes kernels; `-D` may mean them by the class's name."""
+    value = method.value.function if isinstance(method.value, Decorated) else method.value
+    root = _root_of(ev, f"{method.cls.name}.{method.name}", value, method.closure)
+    if root is None or root.style == "prim_func":
+        return None
+    own = root.parameters[1:] if method.takes_object else root.parameters
+    objects = class_kernels.made_with(method.cls) if method.takes_object else {}
+    kernels = root.kernels - {root.name} | {method.cls.name, method.name}
+    names = tuple(dict.fromkeys((*objects, *own)))
+    style = root.style if root.style == "eager" else "method"
+    defaults = {k: v for k, v in {**objects, **root.defaults}.items() if v is not MISSING}
+    return replace(root, style=style, kernels=kernels, parameters=names, defaults=defaults)
+
+
 def _undeclared(closure: Closure, names: tuple[str, ...]) -> set[str]:
     """Parameters of an eager function that are indexed like tensors yet have no type."""
     indexed = {
@@ -174,7 +196,7 @@ def make(
 ) -> list[Made]:
     """The kernels of one root for one set of arguments. Raises NotReady."""
     ev, scope = evaluator(source, defines, diagnostics, root.kernels)
-    value = scope.cells[_cell_name(scope, root)].value
+    value, objects = _value_of(ev, scope, source, root, arguments)
     if root.style == "prim_func":
         prim = value.inner if isinstance(value, JitFunction) else value
         assert isinstance(prim, PrimFunc)
@@ -184,15 +206,30 @@ def make(
     bound = bind_parameters(ev, root, closure, value, arguments)
     if root.style == "eager":
         shown = {name: v for name, v in bound.items() if not isinstance(v, Missing)}
-        bound |= {n: MISSING for n in _names(closure) if n not in root.parameters}
+        bound |= {n: MISSING for n in _names(closure) if n not in {*root.parameters, *bound}}
         traced = trace_eager(ev, closure, bound)
         return [Made(root, ev, traced, _fixed(shown), closure.path, closure.name)]
-    made = list(_kernels_in(ev, root, _run_factory(ev, closure, bound, root), bound, calls))
+    result = _run_factory(ev, closure, bound, root)
+    made = list(_kernels_in(ev, root, result, {**objects, **bound}, calls))
     if not made and not diagnostics.failed:
         name = source.span(root.node)
         head = Span(name.file, name.line, name.col, name.line, len(source.lines[name.line - 1]))
         diagnostics.error("T2C118", f"{root.name} makes no kernel with these parameters", head)
     return made
+
+
+def _value_of(
+    ev: Language, scope: Scope, source: Source, root: Root, arguments: Mapping[str, Value]
+) -> tuple[Value, dict[str, Value]]:
+    """What makes the kernels; and what its object was made with, where it is a method."""
+    for name, cell in scope.cells.items():
+        closure = _closure(cell.value)
+        if closure is not None and closure.node is root.node:
+            return scope.cells[name].value, {}
+    for method in class_kernels.methods(scope, source):
+        if method.closure.node is root.node:
+            return class_kernels.bound_method(ev, method, arguments, root.kernels)
+    raise AssertionError(f"{root.name} is gone")
 
 
 def _run_factory(ev: Language, closure: Closure, bound: dict[str, Value], root: Root) -> Value:
@@ -217,14 +254,6 @@ def _definition(value: PrimFunc | JitFunction) -> ast.AST:
     return closure.node
 
 
-def _cell_name(scope: Scope, root: Root) -> str:
-    return next(
-        name
-        for name, cell in scope.cells.items()
-        if (closure := _closure(cell.value)) is not None and closure.node is root.node
-    )
-
-
 def _names(closure: Closure) -> list[str]:
     spec = closure.node.args
     return [arg.arg for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
@@ -234,8 +263,11 @@ def bind_parameters(
     ev: Language, root: Root, closure: Closure, value: Value, arguments: dict[str, Value]
 ) -> dict[str, Value]:
     """-D, then the call, then the default, then the first tuning config, else a run-time size."""
-    names = [n for n in _names(closure) if root.style != "eager" or n in root.parameters]
+    own = _names(closure)
     bound: dict[str, Value] = {}
+    if closure.owner is not None:
+        bound[own.pop(0)] = closure.owner
+    names = [name for name in own if root.style != "eager" or name in root.parameters]
     configs = value.configs if isinstance(value, JitFunction) else None
     for name in names:
         fixed = ev.defines.find(name, root.kernels)

@@ -209,6 +209,7 @@ class Instance:
 
     cls: HostClass | None
     attributes: dict[str, Value]
+    made_with: Mapping[str, Value] = field(default_factory=dict)  # arguments of its class
 
 
 class Missing:
