@@ -59,7 +59,7 @@ def test_untyped_parameters_are_all_named(program: Make) -> None:
         "program.py:9:17: error[T2C247]: parameter B of main has no type\n"
         "    def main(A, B, n: T.int32):\n"
         "                ^\n"
-        "   = help: B: T.Tensor((M, N), dtype)"
+        "   = help: B: T.Tensor((N,), dtype)"
     )
 
 

@@ -13,6 +13,7 @@ from tile2c.transpile.stage.host import names_bound_once
 from tile2c.transpile.stage.language import Language
 from tile2c.transpile.stage.residual import Statement
 from tile2c.transpile.stage.state import Frame
+from tile2c.transpile.stage.suggest import launch_of, tensor_type
 from tile2c.transpile.stage.trace_values import TensorType
 from tile2c.transpile.stage.values import (
     Closure,
@@ -115,6 +116,15 @@ def _trace_body(ev: Language, closure: Closure, scope: Scope) -> None:
                 ev.returned = list(flow[1]) if isinstance(flow[1], tuple | list) else [flow[1]]
     finally:
         ev.tracing = False
+    if not ev.launches and (block_loops := launch_of(node)) is not None:
+        loop, launch = block_loops
+        with ev.inside(frame):
+            raise ev.fail(
+                "T2C404",
+                f"{closure.name} loops over blocks, but only a launch has any: put this loop's body into one",
+                loop.iter,
+                help=launch,
+            )
     if not ev.launches and not ev.diagnostics.failed:
         with ev.inside(frame):
             ev.diagnostics.add(
@@ -253,7 +263,7 @@ def _untyped(ev: Language, closure: Closure, arg: ast.arg) -> None:
         "T2C247",
         f"parameter {arg.arg} of {closure.name} has no type",
         closure.source.span(arg),
-        help=f"{arg.arg}: T.Tensor((M, N), dtype)",
+        help=f"{arg.arg}: {tensor_type(closure.node, arg.arg)}",
     )
 
 

@@ -34,6 +34,8 @@ from tile2c.transpile.stage.values import (
     JitFunction,
     LanguageName,
     MacroFunction,
+    Poison,
+    Poisoned,
     PrimFunc,
     Unknown,
     Value,
@@ -87,8 +89,15 @@ class Language(Tracer):
         hint = self.hint
         if any(not isinstance(arg, ast.Constant) for arg in node.args):
             self.hint = None
-        args, keywords = self.arguments(node)
-        self.hint = hint
+        try:
+            args, keywords = self.arguments(node)
+        except Poisoned:  # the stored value was reported; so is this old spelling
+            if path != "store" or len(node.args) != 3:
+                raise
+            args = [Argument(self.evaluate(arg), arg) for arg in node.args[:2]]
+            args, keywords = [*args, Argument(Poison(), node.args[2])], {}
+        finally:
+            self.hint = hint
         return self._dispatch(Call(self, RENAMED.get(path, path), node, args, keywords))
 
     def call_language_values(

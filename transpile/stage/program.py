@@ -113,6 +113,17 @@ def launches(ev: Evaluator, closure: Closure) -> bool:
     )
 
 
+def has_tiles(ev: Evaluator, closure: Closure) -> bool:
+    """Whether a function allocates tiles itself: a kernel, also where its launch is missing."""
+    return any(
+        isinstance(node, ast.Call)
+        and resolves_to(
+            ev, node.func, closure.scope, closure.source, {"alloc_shared", "alloc_fragment"}
+        )
+        for node in own_nodes(closure.node)
+    )
+
+
 def is_eager(ev: Evaluator, closure: Closure) -> bool:
     """Whether a function under `jit` is a kernel itself, not a factory of kernels."""
     return launches(ev, closure) and not makes_kernels(ev, closure)

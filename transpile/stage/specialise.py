@@ -23,6 +23,7 @@ from tile2c.transpile.stage.kernel import (
 from tile2c.transpile.stage.language import Language
 from tile2c.transpile.stage.program import (
     contains_kernel,
+    has_tiles,
     importer,
     is_prim_func,
     launches,
@@ -31,6 +32,7 @@ from tile2c.transpile.stage.program import (
     run_module,
 )
 from tile2c.transpile.stage.state import Frame
+from tile2c.transpile.stage.suggest import old_access
 from tile2c.transpile.stage.survey import Found
 from tile2c.transpile.stage.tuning import first_config
 from tile2c.transpile.stage.values import (
@@ -144,7 +146,7 @@ def _root_of(ev: Language, name: str, value: Value, closure: Closure) -> Root | 
     spec = node.args
     names = tuple(arg.arg for arg in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs))
     if isinstance(value, JitFunction) and not makes_kernels(ev, closure):
-        if not launches(ev, closure):
+        if not launches(ev, closure) and not has_tiles(ev, closure):
             return None
         run_time = declared_in_body(node) | signature_types(ev, closure)
         kept = tuple(n for n in names if n not in run_time and n not in _undeclared(closure, names))
@@ -182,6 +184,9 @@ def _undeclared(closure: Closure, names: tuple[str, ...]) -> set[str]:
         part.value.id
         for part in ast.walk(closure.node)
         if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name)
+    }
+    indexed |= {
+        old_access(part) or "" for part in ast.walk(closure.node) if isinstance(part, ast.Call)
     }
     return {name for name in names if name in indexed and name not in closure.defaults}
 
@@ -316,8 +321,11 @@ def _nested(
     calls: list[Found],
 ) -> Iterator[Made]:
     """A factory that a factory returned, with each set of arguments that the file gives it."""
-    eager = launches(ev, closure) and not contains_kernel(ev, closure)
+    compiled = isinstance(value, JitFunction) and has_tiles(ev, closure)
+    eager = (compiled or launches(ev, closure)) and not contains_kernel(ev, closure)
     run_time = declared_in_body(closure.node) | signature_types(ev, closure) if eager else set()
+    if eager:
+        run_time |= _undeclared(closure, tuple(_names(closure)))
     parameters = tuple(name for name in _names(closure) if name not in run_time)
     inner = Root(
         root.name,

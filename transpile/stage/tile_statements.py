@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 
 from tile2c.transpile.stage import copies
@@ -13,7 +14,7 @@ from tile2c.transpile.stage.invoke import Argument
 from tile2c.transpile.stage.operands import access_of, is_address, region_expr
 from tile2c.transpile.stage.state import is_variable
 from tile2c.transpile.stage.stored_layouts import annotate, element_loop, is_stored
-from tile2c.transpile.stage.values import Closure, DType, LayoutMap, Value
+from tile2c.transpile.stage.values import Closure, DType, LayoutMap, Poison, Value
 from tile2c.transpile.stage.vocabulary import HINTS, REDUCTIONS, STATEMENTS
 
 _COPY_HINTS = (
@@ -304,37 +305,61 @@ def _safe_value(call: Call) -> Value:
 
 def _load(call: Call) -> Value:
     """`T.load(buf, i)` is not in the language; it is taken as `buf[i]`."""
-    return call.ev.read(_old_access(call), call.node)
+    access = _old_access(call)
+    return Poison() if access is None else call.ev.read(access, call.node)
 
 
 def _store(call: Call) -> Value:
-    call.ev.store(_old_access(call), call.expr(call.need(2, "value")), call.node)
+    access, value = _old_access(call), call.need(2, "value")
+    if access is not None:
+        call.ev.store(access, call.expr(value), call.node)
     return None
 
 
-def _old_access(call: Call) -> Access:
+def _old_access(call: Call) -> Access | None:
+    """The element that is meant; None after an error. What stands beside it is still looked at."""
     from tile2c.transpile.stage.buffers import Piece
 
-    buffer = call.need(0, "buffer").value
-    index = call.need(1, "index")
+    given, index = call.need(0, "buffer"), call.need(1, "index")
+    buffer = given.value
+    if isinstance(buffer, Poison) and isinstance(given.node, ast.Name):
+        _not_in_language(call, given.node.id, index)
+        return None
     if not isinstance(buffer, Buffer):
         raise call.ev.fail("T2C246", f"T.{call.path} takes a buffer", call.node)
+    if len(buffer.shape) == 1:
+        _not_in_language(call, buffer.name, index)
+    else:
+        problem = call.ev.fail(
+            "T2C232",
+            f"{buffer.name} has {len(buffer.shape)} dimensions but T.{call.path}, which is not part "
+            "of the tile language, gives 1 index",
+            call.node,
+            help=_instead(call, f"{buffer.name}[{', '.join('ijklmnop'[: len(buffer.shape)])}]"),
+        )
+        call.ev.diagnostics.add(problem.diagnostic)
+        return None
     span = call.ev.span(call.node)
-    quoted = f"{buffer.name}[{ex.text(call.expr(index))}]"
+    return Access(buffer, (Piece(call.expr(index), None, span),), span)
+
+
+def _not_in_language(call: Call, name: str, index: Argument) -> None:
+    quoted = f"{name}[{ex.text(call.expr(index))}]"
     call.ev.diagnostics.warning(
         "T2C208",
         f"T.{call.path} is not part of the tile language; it is taken as {quoted}",
-        span,
-        help=quoted if call.path == "load" else f"{quoted} = ...",
+        call.ev.span(call.node),
+        help=_instead(call, quoted),
     )
-    if len(buffer.shape) != 1:
-        raise call.ev.fail(
-            "T2C232",
-            f"{buffer.name} has {len(buffer.shape)} dimensions but T.{call.path} gives 1 index",
-            call.node,
-            help=f"{buffer.name}[{', '.join('ijklmnop'[: len(buffer.shape)])}]",
-        )
-    return Access(buffer, (Piece(call.expr(index), None, span),), span)
+
+
+def _instead(call: Call, element: str) -> str:
+    """What the old spelling of an access is in the language."""
+    if call.path == "load":
+        return element
+    value = call.need(2, "value").node
+    text = ast.unparse(value) if value is not None else ""
+    return f"{element} = {text if 0 < len(text) <= 90 else '...'}"
 
 
 def _layout_object(call: Call) -> Value:
