@@ -103,6 +103,15 @@ def test_a_launcher_belongs_to_one_kernel(
     assert not Path("out/add.hip").exists()
 
 
+def test_a_kernel_named_as_a_launcher(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (SAMPLES / "add.py").read_text()
+    Path("other.py").write_text(text.replace("def add(", "def add_launch("))
+    assert main([str(SAMPLES / "add.py"), "other.py", "-o", "out", "--launcher"]) == 1
+    told = "T2C602]: the launcher of add.cu would be called add_launch, as add_launch.cu is"
+    assert told in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
 def test_a_target_without_launchers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     generate(str(SAMPLES / "add.py"), "-o", "out", "--launcher", "--target", "ascendc")
     assert "warning[T2C622]" in capsys.readouterr().err

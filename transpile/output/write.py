@@ -123,7 +123,25 @@ def _planned(
             folder, file, kernel, manifest, scope, policy, diagnostics, plan, compile_module
         )
     _plan_removals(folder, manifest, files, scope, diagnostics, plan)
+    _check_symbols(plan, diagnostics)
     return plan
+
+
+def _check_symbols(plan: _Plan, diagnostics: Diagnostics) -> None:
+    """Kernels and launchers of a folder link together: no two of them may share a name."""
+    after = plan.manifest.replaced(plan.entries, plan.gone, "").kernels
+    entries = {(str(entry["target"]), str(entry["name"])): entry for entry in after}
+    for (target, name), entry in entries.items():
+        other = entries.get((target, f"{name}_launch"))
+        if other is not None and launcher_files(entry):
+            file = str(entry["file"])
+            diagnostics.error(
+                "T2C602",
+                f"the launcher of {file} would be called {name}_launch, as {other['file']} is",
+                None,
+                help="--no-launcher, or write them to different folders with -o",
+                file=file,
+            )
 
 
 def _commit(job: Job, plan: _Plan) -> Written:

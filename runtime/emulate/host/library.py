@@ -18,6 +18,8 @@ from tile2c.runtime.records import KernelRecord
 LIBRARY = "libtile2c_emulated.so"
 
 _HERE = Path(__file__).parent
+# By family: whose interface its programs call, which is also the folder of the headers.
+_VENDORS = {"cuda": "cuda", "hip": "hip", "dcu": "hip"}
 _HEADERS = {"cuda": "cuda_runtime_api.h", "hip": "hip/hip_runtime_api.h"}
 _CHECK_BITS = {"races": 1, "memory": 2}
 
@@ -52,7 +54,7 @@ def _one_target(records: Sequence[KernelRecord]) -> tuple[str, Arch]:
     (target,) = {record.target for record in records}
     family, _, name = target.partition(":")
     arch = find_arch(family, name)
-    if arch is None or family not in _HEADERS:
+    if arch is None or family not in _VENDORS:
         raise BackendUnavailable(f"no C++ program can run emulated kernels for {target}")
     return family, arch
 
@@ -84,17 +86,18 @@ const int emulated_level = {level[1] if level else 0};
 def _write_headers(family: str, into: Path) -> None:
     """The vendor's header names, so that the folder is all that a program's build needs."""
     source = _HERE / "include"
-    shutil.copytree(source / family, into / family, dirs_exist_ok=True)
+    shutil.copytree(source / _VENDORS[family], into / family, dirs_exist_ok=True)
     for path in source.glob("*.h"):
         shutil.copyfile(path, into / path.name)
 
 
 def _link(family: str, kernels: str, target: Path) -> None:
+    vendor = _VENDORS[family]
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         Path(scratch, "kernels.cpp").write_text(kernels, encoding="utf-8")
         command = [
             find_compiler(), "-std=c++17", "-O1", "-g1", "-fPIC", "-shared", "-fvisibility=hidden",
-            f'-DEMU_HEADER="{_HEADERS[family]}"', f"-I{_HERE / 'include' / family}", f"-I{_HERE}",
+            f'-DEMU_HEADER="{_HEADERS[vendor]}"', f"-I{_HERE / 'include' / vendor}", f"-I{_HERE}",
             "-Wno-return-type-c-linkage", f"-Wl,-soname,{LIBRARY}",
             str(_HERE / "runtime.cpp"), f"{scratch}/kernels.cpp", "-o", f"{scratch}/made.so", "-ldl",
         ]  # fmt: skip
