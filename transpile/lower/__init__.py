@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tile2c.transpile.lower.print_plan import print_plan
-
 if TYPE_CHECKING:
     from tile2c.transpile.diagnostics import Diagnostics
     from tile2c.transpile.ir.forms import Function
@@ -19,6 +17,13 @@ if TYPE_CHECKING:
 
 
 __all__ = ["lower", "print_plan"]
+
+
+def print_plan(plan: Plan | CoresPlan, target: str = "") -> str:
+    """`--emit plan`: the decisions of a plan, in words."""
+    from tile2c.transpile.lower.describe_plan import describe
+
+    return describe(plan, target)
 
 
 def lower(function: Function, target: Target, diagnostics: Diagnostics) -> Plan | CoresPlan | None:

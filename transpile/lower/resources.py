@@ -5,17 +5,21 @@ reads   a plan          writes  `output.generated.Resources`
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tile2c.transpile.ir.expr import Const
-from tile2c.transpile.lower.cores.plan import CoresPlan
 from tile2c.transpile.lower.plan import Branch, CStmt, Local, Plan
 from tile2c.transpile.output.generated import Resources
+
+if TYPE_CHECKING:
+    from tile2c.transpile.lower.cores.plan import CoresPlan
 
 REGISTER_BITS = 32
 
 
 def resources(plan: Plan | CoresPlan) -> Resources:
     """The largest need of any of its entry points."""
-    if isinstance(plan, CoresPlan):
+    if not isinstance(plan, Plan):
         return Resources(local_bytes=plan.local_bytes, registers=None)
     bodies = [body.body for body in plan.bodies] + [entry.body for entry in plan.entries]
     bits = max((array_bits(body) for body in bodies), default=0)

@@ -11,7 +11,6 @@ from tile2c.transpile.output.commit import read_text
 from tile2c.transpile.output.generated import GeneratedKernel
 from tile2c.transpile.output.layout import base_file
 from tile2c.transpile.output.manifest import Entry
-from tile2c.transpile.output.merge import merge
 from tile2c.transpile.output.scope import Policy
 
 TWO_WAYS = "--merge keeps the edits, --force saves the edited file as {file}.orig and overwrites it"
@@ -121,6 +120,8 @@ def _merged(
             file=file,
         )
         return None
+    from tile2c.transpile.output.merge import merge
+
     result = merge(found.base, found.text, text, file)
     if result.names:
         changed = ", ".join(f"{old} is {new} now" for old, new in result.names)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _ARCS = {"RAW": "read after write", "WAR": "write after read", "WAW": "write after write"}
 
 
-def print_plan(plan: Plan | CoresPlan, target: str = "") -> str:
+def describe(plan: Plan | CoresPlan, target: str = "") -> str:
     """The plan's tables: arguments, launches, roles, layouts, shared memory, accesses, barriers."""
     if not isinstance(plan, Plan):
         from tile2c.transpile.lower.cores.printer import print_plan as print_cores
