@@ -129,6 +129,8 @@ class CPrinter:
         return f"{side(expr.a)} {sign} {side(expr.b)}", level
 
     def _call(self, function: str, dtype: DType, args: tuple[Expr, ...]) -> tuple[str, int]:
+        if dtype.kind == "bool":  # isnan and its like: the type is the argument's
+            dtype = args[0].dtype
         if function == "abs" and dtype.kind == "uint":
             return self._print(args[0])  # C has no abs of these, or an ambiguous one
         name = self.dialect.functions.get((function, dtype.name))

@@ -35,6 +35,7 @@ _ORDER = (
     "floor_mod",
     "ceil_div",
     "clamp",
+    "bits_as",
     "keeps_nan",
     "lanes_reduce",
     "lanes_scan",

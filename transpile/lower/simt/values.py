@@ -26,6 +26,7 @@ from tile2c.transpile.ir.expr import (
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CCall, Element, Wide
 from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.functions import bits_as, lower_function
 from tile2c.transpile.lower.simt.layouts import Digit, Layout
 from tile2c.transpile.lower.simt.warp import lower_warp
 
@@ -69,7 +70,9 @@ def convert(ctx: Context, expr: Expr, place: Place) -> Expr:
         if expr.dtype.bits >= 32:
             return inverted
         return Cast(dtype=expr.dtype, a=replace(inverted, dtype=INT32))
-    if isinstance(expr, Unary | Cast | Reinterpret):
+    if isinstance(expr, Reinterpret):
+        return bits_as(ctx, replace(expr, a=convert(ctx, expr.a, place)))
+    if isinstance(expr, Unary | Cast):
         return replace(expr, a=convert(ctx, expr.a, place))
     if isinstance(expr, Compare | Logical):
         return replace(expr, a=convert(ctx, expr.a, place), b=convert(ctx, expr.b, place))
@@ -87,7 +90,7 @@ def convert(ctx: Context, expr: Expr, place: Place) -> Expr:
 
 def _call(ctx: Context, expr: Call) -> Expr:
     """Functions that this dialect has only for float are taken there and back."""
-    told = lower_warp(ctx, expr)
+    told = lower_warp(ctx, expr) or lower_function(ctx, expr)
     if told is not None:
         return told
     if expr.function == "clamp":
