@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from story_merges import CHANGES, EDITS, SOURCE, generated, write
+from story_merges import CHANGES, EDITS, SOURCE, generated, generated_from, write
 from tile2c.transpile.cli.main import main
 from tile2c.transpile.output import header
 from tile2c.transpile.output.layout import base_file
@@ -135,6 +135,17 @@ def test_conflicts_resolved_by_hand_and_the_next_change(home: Path) -> None:
     assert write(home, next_one, merge=True) == []
     text = path.read_text()
     assert "num_stages = 4;" in text and "row < int(M)" in text and "// By hand." in text
+
+
+def test_an_array_that_nothing_reads_changes_no_text() -> None:
+    """Not even where copies are matched with what became of them, as roles need."""
+    unread = "            s = T.alloc_shared((block_N,), dtype)\n            T.copy(bias[bx * block_N], s)\n"
+    assert "            T.clear(C_local)\n" in SOURCE
+    changed = SOURCE.replace(
+        "            T.clear(C_local)\n", f"{unread}            T.clear(C_local)\n"
+    )
+    for target in ("cuda:sm_90a", "cuda:sm_80"):
+        assert generated_from(changed, target).text == generated_from(SOURCE, target).text
 
 
 def test_a_source_that_was_renamed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

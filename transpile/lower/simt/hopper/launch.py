@@ -53,6 +53,7 @@ from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
 from tile2c.transpile.lower.simt.steps import Node
 from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
+from tile2c.transpile.lower.simt.unread import without_unread
 from tile2c.transpile.lower.simt.uses import names_in
 from tile2c.transpile.lower.simt.values import Place, convert
 from tile2c.transpile.targets.simt import SimtTarget
@@ -166,7 +167,8 @@ class WithRoles(ordinary.LoweredLaunch):
         """Copies of sums to tensors that go through shared memory, by the loop they became."""
         ring = sum(memory.tile_bytes(load, self.roles.depth) for load in self.roles.loads)
         found: dict[int, Passage] = {}
-        for before, after in zip(self.ctx.launch.body, self.body, strict=True):
+        written = without_unread(self.ctx, self.ctx.launch.body)  # what `body` was made from
+        for before, after in zip(written, self.body, strict=True):
             if isinstance(before, Copy) and isinstance(after, Parallel):
                 passage = passage_of(self.ctx, before, self.roles, ring)
                 if passage is not None:
