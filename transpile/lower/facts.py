@@ -132,6 +132,24 @@ class Facts:
             return False
         return self._ask_isl(expr, low)
 
+    def holds(self, condition: Expr) -> bool:
+        """Whether a condition is always true."""
+        if isinstance(condition, Logical) and condition.op == "and":
+            return self.holds(condition.a) and self.holds(condition.b)
+        if not isinstance(condition, Compare) or condition.a.dtype.kind != "int":
+            return False
+        a, c = condition.a, condition.b
+        match condition.op:
+            case "<":
+                return self.less(a, c)
+            case ">":
+                return self.less(c, a)
+            case "<=":
+                return self.at_least(Binary(dtype=INT32, op="-", a=c, b=a), 0)
+            case ">=":
+                return self.at_least(Binary(dtype=INT32, op="-", a=a, b=c), 0)
+        return False
+
     def non_negative(self, expr: Expr) -> bool:
         return self.at_least(expr, 0)
 

@@ -18,6 +18,7 @@ from tile2c.transpile.lower.plan import (
     Local,
     Loop,
     Repeat,
+    Section,
 )
 from tile2c.transpile.lower.simt.atomics import lower_atomic
 from tile2c.transpile.lower.simt.context import Context
@@ -120,8 +121,11 @@ def _update(target: Expr, value: Expr) -> tuple[str, Expr]:
 
 
 def _branch(ctx: Context, stmt: If, place: Place) -> CStmt:
-    condition = convert(ctx, stmt.condition, place)
     facts = ctx.facts
+    if not stmt.orelse and facts.holds(stmt.condition):  # a promise has decided it
+        body = lower_scalars(ctx, stmt.then, place)
+        return Section(body=body, blank=False, comments=stmt.comments)
+    condition = convert(ctx, stmt.condition, place)
     if lasts(stmt.condition, stmt.then):
         ctx.facts = facts.with_condition(stmt.condition)
     then = lower_scalars(ctx, stmt.then, place)
