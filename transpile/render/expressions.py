@@ -42,6 +42,8 @@ _BINARY = {
 }
 _COMPARE = {"==": _EQ, "!=": _EQ, "<": _REL, "<=": _REL, ">": _REL, ">=": _REL}
 
+_BY_ARGUMENT = frozenset(("isnan", "isinf", "isfinite", "popcount", "clz", "ffs"))
+
 
 class CPrinter:
     """Expression to C text, with the type and function names of one dialect."""
@@ -133,6 +135,8 @@ class CPrinter:
             dtype = args[0].dtype
         if function == "abs" and dtype.kind == "uint":
             return self._print(args[0])  # C has no abs of these, or an ambiguous one
+        if function in _BY_ARGUMENT:
+            return self._of_argument(function, args[0])
         name = self.dialect.functions.get((function, dtype.name))
         wide = self.dialect.functions.get((function, "float32"))
         if name is None and wide is not None and dtype.name in self.dialect.from_float:
@@ -144,6 +148,17 @@ class CPrinter:
         if dtype.name == "int64" and function in ("min", "max"):
             return f"{name}({', '.join(self._long(arg) for arg in args)})", _PRIMARY
         return f"{name}({self._args(args)})", _PRIMARY
+
+    def _of_argument(self, function: str, arg: Expr) -> tuple[str, int]:
+        """A function whose result has a type of its own: the argument's says how it is spelled."""
+        text, dtype = self(arg), arg.dtype.name
+        name = self.dialect.functions.get((function, dtype))
+        if name is None and dtype in self.dialect.to_float:
+            text = f"{self.dialect.to_float[dtype]}({text})"
+            name = self.dialect.functions.get((function, "float32"))
+        if name is None:
+            raise TypeError(f"{function} of {dtype} has no spelling in this dialect")
+        return f"{name}({text})", _PRIMARY
 
     def _long(self, expr: Expr) -> str:
         """An argument of a function that C overloads: `0ll` in 64 bits, as `0` would be an int."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tile2c.transpile.diagnostics import InputError
+from tile2c.transpile.stage.host_arithmetic import MOST_ITEMS
 from tile2c.transpile.stage.invoke import Caller
 from tile2c.transpile.stage.values import (
     MISSING,
@@ -144,6 +145,23 @@ class Definitions(Caller):
         if self.importer is not None and path in self.frame.source.siblings:
             return self.importer(self, path)
         return Foreign(path)
+
+    # -- generators ------------------------------------------------------------------------------
+
+    def _eval_Yield(self, node: ast.Yield) -> Value:
+        self._yield([self.evaluate(node.value) if node.value is not None else None], node)
+        return None
+
+    def _eval_YieldFrom(self, node: ast.YieldFrom) -> Value:
+        self._yield(list(self.iterate(self.evaluate(node.value), node)), node)
+        return None
+
+    def _yield(self, values: list[Value], node: ast.expr) -> None:
+        if self.frame.yielded is None:
+            raise self.fail("T2C115", "`yield` is not supported here", node)
+        self.frame.yielded += values
+        if len(self.frame.yielded) > MOST_ITEMS:
+            raise self.fail("T2C114", "this generator gives too many items", node)
 
     # -- comprehensions --------------------------------------------------------------------------
 

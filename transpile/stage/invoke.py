@@ -10,6 +10,7 @@ from tile2c.transpile.stage.attributes import Attributes
 from tile2c.transpile.stage.buffers import Buffer, Region
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.state import MOST_CALLS, Frame, describe
+from tile2c.transpile.stage.syntax import is_generator
 from tile2c.transpile.stage.values import (
     MISSING,
     BoundMethod,
@@ -187,7 +188,10 @@ class Caller(Attributes):
             with self.inside(frame):
                 if isinstance(closure.node, ast.Lambda):
                     return self.evaluate(closure.node.body)
-                return self.run_body(closure.node.body)
+                if is_generator(closure.node):
+                    frame.yielded = []
+                result = self.run_body(closure.node.body)
+                return result if frame.yielded is None else frame.yielded
         finally:
             self.depth -= 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tile2c.transpile.stage import (
@@ -29,6 +29,7 @@ from tile2c.transpile.stage.trace import Tracer
 from tile2c.transpile.stage.trace_values import Context, Loop, Reference
 from tile2c.transpile.stage.values import (
     BoundMethod,
+    Cell,
     Closure,
     HostFunction,
     JitFunction,
@@ -37,6 +38,7 @@ from tile2c.transpile.stage.values import (
     Poison,
     Poisoned,
     PrimFunc,
+    Scope,
     Unknown,
     Value,
 )
@@ -134,7 +136,7 @@ class Language(Tracer):
         if not isinstance(function, Closure):
             return LanguageName(call.path) if function is None else function
         if call.path == "prim_func":
-            made = PrimFunc(function)
+            made = PrimFunc(replace(function, scope=_as_it_is(function.scope)))
             self.created.append(made)
             return made
         return MacroFunction(function)
@@ -242,6 +244,17 @@ class Language(Tracer):
 
     def with_kernel(self, body: list[ast.stmt]) -> list[ast.stmt]:
         return launch.with_kernel(self, body)
+
+
+def _as_it_is(scope: Scope) -> Scope:
+    """The names around a prim_func as they are now: it is built where it is defined. What is only
+    defined later is found too."""
+    cells: dict[str, Cell] = {}
+    level: Scope | None = scope
+    while level is not None and level.parent is not None:
+        cells = {**level.cells, **cells}
+        level = level.parent
+    return Scope(scope, cells) if cells else scope
 
 
 def _with_configs(function: Any, configs: Value) -> Value:

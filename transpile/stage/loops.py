@@ -10,6 +10,8 @@ from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.calls import Call
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.linear import number
+from tile2c.transpile.stage.origins import Origin
+from tile2c.transpile.stage.residual import Lead
 from tile2c.transpile.stage.trace_values import Loop
 from tile2c.transpile.stage.values import Value
 
@@ -71,11 +73,13 @@ def _pipelined(call: Call) -> Value:
 
 
 def _persistent(call: Call) -> Value:
-    domain = call.expr(call.need(0, "domain"))
+    given = call.need(0, "domain")
+    extents = given.value if isinstance(given.value, tuple | list) else [given.value]
+    domain = ex.compound("tuple", "", tuple(call.ev.expression(e, None) for e in extents))
     args = (domain, call.expr(call.need(1, "wave_size")), call.expr(call.need(2, "index")))
     group = call.take(3, "group_size")
-    keywords = (("group_size", call.expr(group)),) if group is not None else ()
-    return Loop("Persistent", args, keywords)
+    size = ex.literal(8) if group is None else call.expr(group)
+    return Loop("Persistent", (*args, size))
 
 
 def trace_loop(ev: Language, node: ast.For, loop: Loop) -> None:
@@ -85,6 +89,9 @@ def trace_loop(ev: Language, node: ast.For, loop: Loop) -> None:
     lead = ev.residual.take_comments()
     origin = ev.origin(node, node.iter)
     header = ev.header_comment(node, node.body)
+    if loop.kind == "Persistent":
+        _trace_persistent(ev, node, loop, lead, header)
+        return
     with ev.region("for", origin.span):
         names = _bind_variables(ev, node.target, loop)
         with ev.residual.block() as block:
@@ -103,6 +110,82 @@ def trace_loop(ev: Language, node: ast.For, loop: Loop) -> None:
         return
     iterator = ex.call(loop.kind, loop.args, span, keywords=loop.keywords)
     ev.residual.loop(names, iterator, suite, lead, origin)
+
+
+def _trace_persistent(
+    ev: Language, node: ast.For, loop: Loop, lead: Lead, header: str | None
+) -> None:
+    """`T.Persistent(domain, wave, index, group)`: a serial loop over the tiles of one block.
+
+    Tile number t = round * wave + index. Tiles are numbered in groups of columns of the last
+    dimension, so that blocks that run together share what they load.
+    """
+    origin, span = ev.origin(node, node.iter), ev.span(node.iter)
+    domain, wave, index, group = loop.args[0].args, loop.args[1], loop.args[2], loop.args[3]
+    total = _product(domain)
+    with ev.region("for", origin.span):
+        turn = ex.name(ev.claim("turn", "loop"), dtype="int32")
+        tile = ex.name(ev.claim("tile", "temporary"), dtype="int32")
+        names = _bind_variables(ev, node.target, loop)
+        with ev.residual.block() as block:
+            _place(ev, tile, domain, group, names, origin)
+            ev.trace_block(node.body, ev.head_end(node, node.iter, node.body))
+            footer = ev.residual.footers[-1]
+    inside = ev.residual.suite(block, None, origin, footer)
+    with ev.residual.block() as outer:
+        number_ = ex.binary("+", ex.binary("*", turn, wave), index)
+        ev.residual.assign(tile, number_, origin)
+        ev.residual.branch(ex.binary("<", tile, total), inside, None, (), origin)
+    suite = ev.residual.suite(outer, header, origin)
+    rounds = ex.call("serial", (ex.literal(0), ex.call("ceildiv", (total, wave))), span)
+    ev.residual.loop([turn.op], rounds, suite, lead, origin)
+
+
+def _place(
+    ev: Language,
+    tile: Expr,
+    domain: tuple[Expr, ...],
+    group: Expr,
+    names: list[str],
+    origin: Origin,
+) -> None:
+    """Binds the loop's variables to where a tile is."""
+    rest, last = _product(domain[:-1]), domain[-1]
+
+    def temporary(name: str, value: Expr) -> Expr:
+        target = ex.name(ev.claim(name, "temporary"), dtype="int32")
+        ev.residual.assign(target, value, origin)
+        return target
+
+    if len(domain) == 1:
+        ev.residual.assign(ex.name(names[0], dtype="int32"), tile, origin)
+        return
+    size = ex.binary("*", group, rest)
+    first = temporary("first", ex.binary("*", ex.binary("//", tile, size), group))
+    width = temporary("width", ex.call("min", (ex.binary("-", last, first), group)))
+    inner = temporary("inner", ex.binary("%", tile, size))
+    column = ex.binary("+", first, ex.binary("%", inner, width))
+    ev.residual.assign(ex.name(names[-1], dtype="int32"), column, origin)
+    row = ex.binary("//", inner, width)
+    for position in range(len(domain) - 2, -1, -1):
+        below = _product(domain[position + 1 : -1])
+        value = row if number(below) == 1 else ex.binary("//", row, below)
+        if position:
+            value = ex.binary("%", value, domain[position])
+        ev.residual.assign(ex.name(names[position], dtype="int32"), value, origin)
+
+
+def _product(extents: tuple[Expr, ...]) -> Expr:
+    total: Expr = ex.literal(1)
+    for extent in extents:
+        both = number(total), number(extent)
+        if both[0] == 1:
+            total = extent
+        elif both[0] is not None and both[1] is not None:
+            total = ex.literal(both[0] * both[1])
+        else:
+            total = ex.binary("*", total, extent)
+    return total
 
 
 def _bind_variables(ev: Language, target: ast.expr, loop: Loop) -> list[str]:

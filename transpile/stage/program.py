@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from tile2c.transpile.diagnostics import InputError
 from tile2c.transpile.read import Source
 from tile2c.transpile.stage.evaluate import Evaluator
 from tile2c.transpile.stage.host import Host
 from tile2c.transpile.stage.state import Frame
+from tile2c.transpile.stage.syntax import own_nodes
 from tile2c.transpile.stage.values import (
     Closure,
     Instance,
@@ -72,16 +73,6 @@ def _value_of(ev: Evaluator, node: ast.expr, scope: Scope, source: Source) -> Va
         return None
     finally:
         ev.exact = exact
-
-
-def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function's body without those of functions inside it."""
-    stack = list(ast.iter_child_nodes(function))
-    while stack:
-        node = stack.pop(0)
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
-            stack[:0] = list(ast.iter_child_nodes(node))
 
 
 def is_prim_func(ev: Evaluator, node: ast.AST, scope: Scope, source: Source) -> bool:

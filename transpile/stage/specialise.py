@@ -28,12 +28,12 @@ from tile2c.transpile.stage.program import (
     is_prim_func,
     launches,
     makes_kernels,
-    own_nodes,
     run_module,
 )
 from tile2c.transpile.stage.state import Frame
 from tile2c.transpile.stage.suggest import old_access
 from tile2c.transpile.stage.survey import Found
+from tile2c.transpile.stage.syntax import own_nodes
 from tile2c.transpile.stage.tuning import first_config
 from tile2c.transpile.stage.values import (
     MISSING,
@@ -303,8 +303,8 @@ def _kernels_in(
         case PrimFunc() | JitFunction(inner=PrimFunc()):
             prim = value if isinstance(value, PrimFunc) else value.inner
             yield from _traced(ev, root, prim, bound)  # type: ignore[arg-type]
-        case tuple() | list():
-            for item in value:
+        case tuple() | list() | dict():
+            for item in value.values() if isinstance(value, dict) else value:
                 yield from _kernels_in(_copy(ev), root, item, bound, calls)
         case JitFunction(inner=Closure() as inner):
             yield from _nested(ev, root, inner, value, bound, calls)

@@ -45,6 +45,7 @@ class Frame:
     device: bool = False  # statements are traced, not executed
     once: frozenset[str] = frozenset()  # names that the function binds in one place only
     function: str = ""
+    yielded: list[Value] | None = None  # of a generator, which is run to its end at once
 
 
 @dataclass(slots=True)

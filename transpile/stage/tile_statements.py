@@ -17,6 +17,8 @@ from tile2c.transpile.stage.stored_layouts import annotate, element_loop, is_sto
 from tile2c.transpile.stage.values import Closure, DType, LayoutMap, Poison, Value
 from tile2c.transpile.stage.vocabulary import HINTS, REDUCTIONS, STATEMENTS
 
+# Waits of copies that run beside the program: here a copy is done when its statement is.
+_DONE = frozenset(("ptx_commit_group", "ptx_wait_group"))
 _COPY_HINTS = (
     "coalesced_width",
     "disable_tma",
@@ -59,7 +61,8 @@ def _copy(call: Call) -> Value:
         ev = call.ev
         element_loop(call, sides, lambda at: ev.store(at[1], ev.read(at[0], call.node), call.node))
         return None
-    _emit(call, call.path, tuple(region_expr(side) for side in sides), keywords)
+    path = "copy" if call.path == "async_copy" else call.path
+    _emit(call, path, tuple(region_expr(side) for side in sides), keywords)
     return None
 
 
@@ -372,7 +375,7 @@ def _layout_object(call: Call) -> Value:
 
 HANDLERS: dict[str, Callable[[Call], Value]] = {
     **dict.fromkeys(STATEMENTS, _plain),
-    **dict.fromkeys(HINTS, _hint),
+    **dict.fromkeys(HINTS | _DONE, _hint),
     **dict.fromkeys(REDUCTIONS, _reduce),
     **dict.fromkeys(("copy", "async_copy", "tma_copy"), _copy),
     **dict.fromkeys(("transpose", "im2col", "copy_cluster"), _regions),

@@ -49,6 +49,9 @@ def plain_functions() -> dict[tuple[str, str], str]:
             ("isinf", dtype): "isinf",
             ("isfinite", dtype): "isfinite",
         }
+    for function, short in (("popcount", "__popc"), ("clz", "__clz"), ("ffs", "__ffs")):
+        table |= {(function, dtype): short for dtype in ("int32", "uint32")}
+        table |= {(function, dtype): f"{short}ll" for dtype in ("int64", "uint64")}
     for dtype in ("int32", "uint32", "int64", "uint64", "int8", "uint8", "int16", "uint16"):
         table |= {("max", dtype): "max", ("min", dtype): "min", ("abs", dtype): "abs"}
     return table

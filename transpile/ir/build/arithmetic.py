@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from tile2c.transpile.ir.build import conversions
@@ -81,7 +82,9 @@ def binary(b: Builder, op: BinaryOp, left: Value, right: Value, node: cst.CSTNod
     _refuse_division(b, op, left, right, node)
     dtype = unify(b, left, right, node, f"`{_spelled(op)}`")
     if op in ("+", "-", "*", "pow") or dtype.kind == "bool":
-        dtype = conversions.arithmetic_type(dtype)
+        wide = conversions.arithmetic_type(dtype)
+        narrow = dtype if wide != dtype and dtype.is_integer else None
+        return replace(_typed(b, op, wide, left, right, node), narrow=narrow)
     return _typed(b, op, dtype, left, right, node)
 
 
@@ -117,6 +120,7 @@ def _bitwise(b: Builder, op: BinaryOp, left: Value, right: Value, node: cst.CSTN
     for side in (left, right):
         if side.dtype.is_float or side.dtype.kind == "handle":
             b.fail("T2C240", f"`{op}` is for integers and bools, not for {side.dtype}", node)
+    left, right = (_in_own_width(b, side, node) for side in (left, right))
     if left.host is not None:
         dtype = right.dtype
     elif right.host is not None:
@@ -128,6 +132,11 @@ def _bitwise(b: Builder, op: BinaryOp, left: Value, right: Value, node: cst.CSTN
     if op in ("<<", ">>") and right.host is not None and not 0 <= right.host < dtype.bits:
         b.fail("T2C237", f"`{op}` by {right.host}: {dtype} has {dtype.bits} bits", node)
     return _typed(b, op, dtype, left, right, node)
+
+
+def _in_own_width(b: Builder, value: Value, node: cst.CSTNode) -> Value:
+    """Bits of a small integer that was computed in 32 bits are those of its own type."""
+    return value if value.narrow is None else Value(convert(b, value, value.narrow, node))
 
 
 def _host(

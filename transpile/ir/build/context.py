@@ -31,6 +31,7 @@ class Value:
 
     expr: Expr
     host: Host | None = None
+    narrow: DType | None = None  # the operands' type, where small integers are computed in 32 bits
 
     @property
     def dtype(self) -> DType:

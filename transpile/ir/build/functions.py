@@ -228,6 +228,8 @@ def _reinterpret(b: Builder, args: Arguments, node: cst.Call) -> Value:
             f"{dtype.bits} bits",
             node,
         )
+    if expr.dtype.is_integer and dtype.is_integer:  # what converting between them does
+        return Value(conversions.cast(b, Value(expr), dtype, node))
     return Value(Reinterpret(dtype=dtype, a=expr, span=b.span(node)))
 
 
