@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,13 @@ PROGRAMS = Path(__file__).parent / "programs" / "products.py"
 TARGET = "cuda:sm_90a"
 TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
 Defines = Mapping[str, object]
+
+ORDERS = (
+    "__syncthreads", "barriers_visible", "barrier_wait", "barrier_expect", "barrier_arrive", "mma_begin",
+    "mma_commit", "mma_wait", "consumers_sync", "publish_to_async", "warpgroup_sync", "tma_store_commit",
+    "tma_store_wait_read", "ring.advance",
+)  # fmt: skip
+CALL = re.compile(rf"({'|'.join(map(re.escape, ORDERS))})(<\d+>)?\(")
 
 
 def build(folder: Path, kernel: str, defines: Defines) -> str:
@@ -62,3 +70,19 @@ def right(folder: Path, kernel: str, defines: Defines, operands: list[Any]) -> b
     bound = 2e-2 if "bfloat16" in defines.values() else 4e-3
     scale = max(1.0, float(np.abs(want).max(initial=0)))
     return got.shape == want.shape and bool(np.allclose(got, want, rtol=bound, atol=bound * scale))
+
+
+def mutants(text: str) -> Iterator[tuple[str, str]]:
+    """(what is missing, the text without it), for the entry with roles."""
+    lines = text.split("\n")
+    first = next(k for k, line in enumerate(lines) if "__launch_bounds__" in line)
+    last = next(k for k in range(first, len(lines)) if lines[k] == "}")
+    for k in range(first, last):
+        call = CALL.search(lines[k])
+        if call is None or lines[k].strip().startswith("//"):
+            continue
+        without = lines[k][: call.start()] + ";"
+        yield lines[k].strip(), "\n".join([*lines[:k], without, *lines[k + 1 :]])
+        if call[2] == "<0>" and call[1] == "mma_wait":
+            weak = lines[k].replace("<0>", "<1>")
+            yield f"weaker {lines[k].strip()}", "\n".join([*lines[:k], weak, *lines[k + 1 :]])

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hopper_cases import build, inputs, right, text_of
+from hopper_cases import build, inputs, mutants, right, text_of
 from tile2c.runtime.errors import KernelError
-
-ORDERS = (
-    "__syncthreads", "barriers_visible", "barrier_wait", "barrier_expect", "barrier_arrive", "mma_begin",
-    "mma_commit", "mma_wait", "consumers_sync", "publish_to_async", "warpgroup_sync", "tma_store_commit",
-    "tma_store_wait_read", "ring.advance",
-)  # fmt: skip
-CALL = re.compile(rf"({'|'.join(map(re.escape, ORDERS))})(<\d+>)?\(")
 
 # The rounds outnumber the stages, so that each stage is filled again and each order bites. With A turned,
 # each warpgroup writes its sums where the other one's rows of A lie.
@@ -28,22 +19,6 @@ CASES = {
     "one warpgroup": ("product", {**SMALL, "num_stages": 3}),
     "sums between products": ("decayed", {"block_K": 128}),
 }  # fmt: skip
-
-
-def mutants(text: str) -> Iterator[tuple[str, str]]:
-    """(what is missing, the text without it), for the entry with roles."""
-    lines = text.split("\n")
-    first = next(k for k, line in enumerate(lines) if "__launch_bounds__" in line)
-    last = next(k for k in range(first, len(lines)) if lines[k] == "}")
-    for k in range(first, last):
-        call = CALL.search(lines[k])
-        if call is None or lines[k].strip().startswith("//"):
-            continue
-        without = lines[k][: call.start()] + ";"
-        yield lines[k].strip(), "\n".join([*lines[:k], without, *lines[k + 1 :]])
-        if call[2] == "<0>" and call[1] == "mma_wait":
-            weak = lines[k].replace("<0>", "<1>")
-            yield f"weaker {lines[k].strip()}", "\n".join([*lines[:k], weak, *lines[k + 1 :]])
 
 
 def reported(

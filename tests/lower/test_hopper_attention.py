@@ -1,0 +1,116 @@
+"""Attention with roles: a first operand from registers, tiles loaded once, ends both roles need."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tile2c
+from hopper_cases import TARGET, mutants, text_of
+from test_hopper_text import FLAGS
+from tile2c.runtime.errors import KernelError
+
+PROGRAM = Path(__file__).parent / "programs" / "attention.py"
+Defines = dict[str, object]
+
+CASES: dict[str, tuple[Defines, tuple[tuple[int, int, int], ...]]] = {
+    "full": ({}, ((1, 72, 2), (2, 129, 1), (1, 1, 1))),
+    "causal": ({"causal": True}, ((1, 129, 1), (1, 64, 2))),
+    "two warpgroups": (
+        {"block_M": 128, "block_N": 64, "threads": 256, "causal": True},
+        ((1, 200, 1),),
+    ),
+    "two blocks of rows": ({"block_M": 128, "block_N": 16, "threads": 128}, ((1, 150, 1),)),
+    "one stage": ({"num_stages": 1, "dim": 128}, ((1, 100, 1),)),
+    "bfloat16": ({"dtype": "bfloat16", "dim": 32}, ((1, 100, 1),)),
+}
+
+
+def build(folder: Path, defines: Defines) -> str:
+    tile2c.build(PROGRAM, folder, TARGET, dict(defines), backend="emulate", force=True)
+    return text_of(folder).read_text()
+
+
+def right(folder: Path, defines: Defines, sizes: tuple[int, int, int], spread: float = 1.0) -> bool:
+    """Whether the text in the folder gives attention's numbers; KernelError where a check objects."""
+    batch, length, heads = sizes
+    rng = np.random.default_rng(0)
+    kind: Any = ml_dtypes.bfloat16 if defines.get("dtype") == "bfloat16" else np.float16
+    shape = (batch, length, heads, int(str(defines.get("dim", 64))))
+    q, k, v = (rng.normal(0, spread, shape).astype(kind) for _ in range(3))
+    (kernel,) = tile2c.load(folder, "emulate", target=TARGET, check="races,memory").values()
+    got = np.asarray(kernel(q, k, v)).astype(np.float64)
+    scores = (
+        np.einsum("bihd,bjhd->bhij", *(x.astype(np.float64) for x in (q, k))) / shape[-1] ** 0.5
+    )
+    if defines.get("causal"):
+        scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    want = np.einsum("bhij,bjhd->bihd", weights, v.astype(np.float64))
+    bound = 2e-2 if kind is ml_dtypes.bfloat16 else 3e-3
+    return bool(np.allclose(got, want, rtol=bound, atol=bound * spread))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_numbers_are_right(tmp_path: Path, case: str) -> None:
+    defines, sizes = CASES[case]
+    text = build(tmp_path, defines)
+    assert re.search(r"mma_m64n\d+k16_held\(", text) and "barrier_wait(ready, 0)" in text
+    for one in sizes:
+        assert right(tmp_path, defines, one), one
+
+
+def test_large_scores(tmp_path: Path) -> None:
+    """Weights that are nearly all on one key."""
+    build(tmp_path, {})
+    assert right(tmp_path, {}, (1, 100, 1), spread=8.0)
+
+
+def test_whatever_is_taken_out_is_reported(tmp_path: Path) -> None:
+    """Rounds outnumber the stages, so that each is filled again."""
+    defines: Defines = {"block_M": 128, "block_N": 64, "dim": 128, "threads": 256}
+    text = build(tmp_path, defines)
+    path = text_of(tmp_path)
+    missed, count = [], 0
+    for what, mutant in mutants(text):
+        path.write_text(mutant)
+        count += 1
+        try:
+            if right(tmp_path, defines, (1, 260, 1)):
+                missed.append(what)
+        except KernelError:
+            continue
+    assert count > 20 and not missed, missed
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_compiles_without_spills_or_waits_of_the_compilers(tmp_path: Path, causal: bool) -> None:
+    program = shutil.which("nvcc")
+    if program is None:
+        pytest.skip("nvcc is not on the search path")
+    build(tmp_path, {"block_M": 128, "block_N": 128, "threads": 256, "dim": 128, "causal": causal})
+    done = subprocess.run(
+        [program, *FLAGS.split(), text_of(tmp_path).name, "-o", "kernel.cubin"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "C75" not in said and "serialized" not in said, said
+    assert not sum(map(int, re.findall(r"(\d+) bytes (?:spill|stack)", said))), said
+
+
+def test_operands_that_wgmma_cannot_take(tmp_path: Path) -> None:
+    """Two warpgroups on 64 rows split columns: each would need the other's weights."""
+    text = build(tmp_path, {"block_M": 64, "threads": 256})
+    assert "wgmma.mma_async" not in text
+    head = " ".join(line.strip("/ ") for line in text.split("#include")[0].splitlines())
+    assert "weights is a fragment whose rows several warpgroups would need" in head
