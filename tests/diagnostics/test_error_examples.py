@@ -12,7 +12,6 @@ EXAMPLES = {example.code: example for example in examples()}
 # Codes of programs without an example, each with the reason.
 UNSHOWN = {
     "T2C230": "the reader of the source tells it first, with T2C111 or T2C202",
-    "T2C502": "every statement of the language is lowered for the targets that are there",
     "T2C505": "reductions of parts are made whole first",
     "T2C507": "every type of an atomic has an operation or a loop of compare-and-swap",
     "T2C513": "the types of products are checked before a target is asked",

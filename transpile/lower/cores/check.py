@@ -36,8 +36,21 @@ def check(function: forms.Function, target: CoresTarget, diagnostics: Diagnostic
             view.span,
             help="declare the parameter with the shape that the kernel uses",
         )
+    for param in function.params:
+        if param.scalar is not None and param.scalar.dtype.name not in target.dialect.types:
+            message = f"{param.name} is {param.scalar.dtype}, which {target.name} does not have"
+            diagnostics.error("T2C557", message, param.span or function.span)
     for buffer in launch.buffers:
-        _check_buffer(buffer, target, diagnostics)
+        if buffer.scope == "global":
+            diagnostics.error(
+                "T2C567",
+                f"{buffer.name} is memory that all blocks share, which kernels for {target.name} "
+                "are not given yet",
+                buffer.span,
+                help="make it a parameter",
+            )
+        else:
+            _check_buffer(buffer, target, diagnostics)
     threads = {var.name for var in launch.thread_vars}
     for stmt in walk.statements(launch.body):
         _check_statement(stmt, target, diagnostics)
