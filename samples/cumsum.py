@@ -9,26 +9,28 @@ import tilelang.language as T
 
 
 @tilelang.jit(out_idx=[-1])
-def cumsum(block_M=4, block_N=256, dtype="float32", threads=128):
+def cumsum(block_M=4, block_N=512, dtype="float32", threads=128):
     """Y[i, j] = X[i, 0] + ... + X[i, j]"""
     M, N = T.dynamic("M, N")
 
     @T.prim_func
     def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):
         with T.Kernel(T.ceildiv(M, block_M), threads=threads) as bx:
-            tile = T.alloc_shared((block_M, block_N), dtype)
-            carry = T.alloc_shared((block_M,), dtype)
+            tile = T.alloc_fragment((block_M, block_N), dtype)
+            carry = T.alloc_fragment((block_M,), dtype)
+            total = T.alloc_fragment((block_M,), dtype)
 
             T.clear(carry)
             for ko in T.serial(T.ceildiv(N, block_N)):
                 T.copy(X[bx * block_M, ko * block_N], tile)
+                T.reduce_sum(tile, total, dim=1)
                 T.cumsum(tile, dim=1)
                 for i, j in T.Parallel(block_M, block_N):
                     tile[i, j] += carry[i]
                 T.copy(tile, Y[bx * block_M, ko * block_N])
-                # The last sum of the tile is where the next one goes on.
+                # Where the next tile goes on.
                 for i in T.Parallel(block_M):
-                    carry[i] = tile[i, block_N - 1]
+                    carry[i] += total[i]
 
     return main
 

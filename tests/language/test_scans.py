@@ -71,3 +71,53 @@ def main(X: T.Tensor((8, 40), "{dtype}"), A: T.Tensor((8, 24), "{dtype}"),
         "B": empty(6, dtype),
     }
     checked(tmp_path, text, arguments, target, rtol=1e-2, atol=1e-2)
+
+
+def along_rows(
+    shape: tuple[int, int], dtype: str, op: str, threads: int, dim: int = 1, more: str = ""
+) -> str:
+    return f"""
+@T.prim_func
+def main(X: T.Tensor({shape}, "{dtype}"), A: T.Tensor({shape}, "{dtype}"),
+         B: T.Tensor({shape}, "{dtype}")):
+    with T.Kernel(1, threads={threads}) as bx:
+        f = T.alloc_fragment({shape}, "{dtype}")
+        g = T.alloc_fragment({shape}, "{dtype}")
+        T.copy(X, f)
+        T.{op}(f, g, dim={dim}{more})
+        T.{op}(f, dim={dim}{more})
+        T.copy(f, A)
+        T.copy(g, B)
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "op", "threads", "target"),
+    [
+        ((4, 512), "float32", "cumsum", 128, CUDA), ((4, 500), "float32", "cummax", 128, CUDA),
+        ((3, 77), "float16", "cumsum", 64, CUDA), ((8, 64), "int8", "cumsum", 256, CUDA),
+        ((32, 16), "int64", "cumsum", 64, CUDA), ((9, 5), "float32", "cumsum", 32, CUDA),
+        ((4, 512), "float32", "cumsum", 256, HIP), ((6, 96), "int16", "cummax", 128, HIP),
+        ((128, 4), "float32", "cumsum", 128, CUDA),
+    ],
+)  # fmt: skip
+def test_rows_of_fragments_stay_in_registers(
+    tmp_path: Path, shape: tuple[int, int], dtype: str, op: str, threads: int, target: str
+) -> None:
+    text = along_rows(shape, dtype, op, threads)
+    arguments = {"X": values(shape, dtype), "A": empty(shape, dtype), "B": empty(shape, dtype)}
+    checked(tmp_path, text, arguments, target, rtol=1e-2, atol=1e-2)
+    (kernel,) = [*(tmp_path / "out").glob("*.cu"), *(tmp_path / "out").glob("*.hip")]
+    assert "__shared__" not in kernel.read_text()
+
+
+@pytest.mark.parametrize(
+    ("shape", "threads", "dim", "more"),
+    [((2, 512), 128, 1, ""), ((4, 64), 128, 0, ""), ((4, 512), 128, 1, ", reverse=True")],
+)
+def test_other_scans_of_fragments_go_through_shared_memory(
+    tmp_path: Path, shape: tuple[int, int], threads: int, dim: int, more: str
+) -> None:
+    text = along_rows(shape, "float32", "cumsum", threads, dim, more)
+    arguments = {"X": values(shape), "A": empty(shape), "B": empty(shape)}
+    checked(tmp_path, text, arguments, CUDA, rtol=1e-4, atol=1e-4)

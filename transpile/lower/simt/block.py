@@ -41,6 +41,7 @@ from tile2c.transpile.lower.simt.prefetch import lower_prefetch, prefetch_depth
 from tile2c.transpile.lower.simt.reduce import lower_reduce
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.scan import lower_scan
+from tile2c.transpile.lower.simt.scan_registers import lower_register_scan
 from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step, Team
 from tile2c.transpile.lower.simt.teams import TILE_STATEMENTS, team_of, team_range
 from tile2c.transpile.lower.simt.tile_loads import movable_loads
@@ -90,7 +91,8 @@ class BlockLowering:
         if isinstance(stmt, Reduce):
             return lower_reduce(self.ctx, stmt)
         if isinstance(stmt, Scan):
-            return [lower_scan(self.ctx, stmt)]
+            private = stmt.dst.buffer.scope == "fragment"
+            return [(lower_register_scan if private else lower_scan)(self.ctx, stmt)]
         if isinstance(stmt, Pipelined):
             return self._pipelined(stmt)
         if isinstance(stmt, For):

@@ -13,7 +13,18 @@ from math import prod
 from tile2c.transpile.diagnostics import InputError
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Buffer, Expr, Var, const
-from tile2c.transpile.ir.forms import For, Gemm, If, Parallel, Pipelined, Reduce, Stmt, Store, While
+from tile2c.transpile.ir.forms import (
+    For,
+    Gemm,
+    If,
+    Parallel,
+    Pipelined,
+    Reduce,
+    Scan,
+    Stmt,
+    Store,
+    While,
+)
 from tile2c.transpile.ir.walk import expressions, loads
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.simt.access import all_loads, all_stores, vector_width
@@ -160,6 +171,8 @@ def tie(
             _tie_loop(classes, f"loop {number}", stmt)
         elif isinstance(stmt, Reduce):
             _tie_reduction(classes, stmt, reduced)
+        elif isinstance(stmt, Scan) and stmt.dst.buffer.scope == "fragment":
+            _tie_scan(classes, stmt, reduced)
     return classes, loops, reduced
 
 
@@ -252,6 +265,15 @@ def _tie_reduction(classes: _Classes, stmt: Reduce, reduced: set[Slot]) -> None:
         for one, other in zip(rest, own, strict=False):
             if not classes.tie((src.name, one), (dst.name, other)):
                 raise Apart(stmt, dst)
+
+
+def _tie_scan(classes: _Classes, stmt: Scan, reduced: set[Slot]) -> None:
+    """A scan in registers: source and result are held alike, lines best within a warp."""
+    src, dst = stmt.src.buffer, stmt.dst.buffer
+    reduced.add((dst.name, stmt.dim))
+    for dim in range(len(dst.shape)):
+        if src != dst and not classes.tie((src.name, dim), (dst.name, dim)):
+            raise Apart(stmt, dst)
 
 
 @dataclass(slots=True)

@@ -39,6 +39,7 @@ _ORDER = (
     "keeps_nan",
     "lanes_reduce",
     "lanes_scan",
+    "lane_below",
     "last_lane",
     "compare_swap",
     "atomic_swap",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isinf, isnan
 
@@ -16,6 +16,7 @@ from tile2c.transpile.ir.forms import (
     Launch,
     Let,
     Pipelined,
+    Scan,
     Stmt,
 )
 from tile2c.transpile.ir.walk import statements
@@ -51,6 +52,7 @@ from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
 from tile2c.transpile.lower.simt.padding import harmless_padding
 from tile2c.transpile.lower.simt.scan import scans_on_shared
+from tile2c.transpile.lower.simt.scan_registers import fits, in_registers
 from tile2c.transpile.lower.simt.shared import (
     choose_layouts,
     declare,
@@ -266,19 +268,25 @@ class LoweredLaunch:
     def _settled(self) -> Gemms:
         """Gemms planned, and every fragment held by the threads that use its elements."""
         ctx = self.ctx
-        body = scans_on_shared(ctx, sum_over_iterations(ctx, tuple(self.body)))
+        body = scans_on_shared(ctx, sum_over_iterations(ctx, tuple(self.body)), in_registers)
         body = meet_after_loops(ctx, fit_reductions(ctx, body))
         for _ in range(_MOST_HANDOVERS):
             launch, taken = ctx.launch, ctx.namer.state()
             try:
                 settled = settle_gemms(ctx, body)
                 self._frames(settled)
+                for stmt in walk(settled.body):
+                    if isinstance(stmt, Scan) and in_registers(stmt) and not fits(ctx, stmt):
+                        raise Apart(stmt, stmt.dst.buffer)
                 return settled
             except Apart as found:
                 ctx.launch = launch
                 ctx.namer.restore(taken)
                 ctx.layouts.clear()
-                body = hand_over(ctx, body, found)
+                if isinstance(found.stmt, Scan):
+                    body = scans_on_shared(ctx, body, _other_than(found.stmt))
+                else:
+                    body = hand_over(ctx, body, found)
         raise AssertionError("fragments change hands without end")
 
     def _frames(self, settled: Gemms) -> Frames:
@@ -604,6 +612,14 @@ class LoweredLaunch:
             else "no dynamic shared memory"
         )
         return f"grid ({grid}), block {block}, {shared}"
+
+
+def _other_than(chosen: Stmt) -> Callable[[Scan], bool]:
+    """Scans that stay in registers while this one does not."""
+    return lambda stmt: (
+        stmt is not chosen
+        and (in_registers(stmt) or stmt.dst.buffer.scope == stmt.src.buffer.scope == "shared")
+    )
 
 
 def cast_int(value: Expr) -> Expr:

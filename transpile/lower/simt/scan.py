@@ -3,6 +3,7 @@ lines enough."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
@@ -43,21 +44,24 @@ from tile2c.transpile.lower.simt.values import Place, shared_element
 _WORDS = {"sum": "Sum", "max": "Largest"}
 
 
-def scans_on_shared(ctx: Context, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Every scan is one of shared tiles; fragments go through tiles of their own.
+def scans_on_shared(
+    ctx: Context, body: tuple[Stmt, ...], stays: Callable[[Scan], bool]
+) -> tuple[Stmt, ...]:
+    """Every scan that does not stay as it is becomes one of shared tiles, fragments through their own.
 
     reads   tile IR with copies as loops      writes  the same
     """
     found: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Scan):
-            found += _on_shared(ctx, stmt)
+            found += [stmt] if stays(stmt) else _on_shared(ctx, stmt)
         elif isinstance(stmt, For | Pipelined | While):
-            inner = scans_on_shared(ctx, stmt.body)
+            inner = scans_on_shared(ctx, stmt.body, stays)
             same = all(map(_is, inner, stmt.body)) and len(inner) == len(stmt.body)
             found.append(stmt if same else replace(stmt, body=inner))
         elif isinstance(stmt, If):
-            then, orelse = scans_on_shared(ctx, stmt.then), scans_on_shared(ctx, stmt.orelse)
+            then = scans_on_shared(ctx, stmt.then, stays)
+            orelse = scans_on_shared(ctx, stmt.orelse, stays)
             found.append(replace(stmt, then=then, orelse=orelse))
         else:
             found.append(stmt)
@@ -126,7 +130,7 @@ def _private(ctx: Context, stmt: Scan) -> Stmt:
         value = Cast(dtype=dtype, a=value)
     first = b.compare("==", loop_vars[stmt.dim], const(0))
     before = Load(dtype=dtype, buffer=dst, index=place(stmt.dst, 1))
-    both = Select(dtype=dtype, condition=first, a=value, b=_pair(stmt, before, value))
+    both = Select(dtype=dtype, condition=first, a=value, b=pair(stmt, before, value))
     found: Stmt = Store(buffer=dst, index=place(stmt.dst, 0), value=both)
     order = [stmt.dim, *(k for k in reversed(range(len(ranges))) if k != stmt.dim)]
     for dim in order:
@@ -140,7 +144,8 @@ def _private(ctx: Context, stmt: Scan) -> Stmt:
     return replace(found, comments=(*stmt.comments, stmt.quote))
 
 
-def _pair(stmt: Scan, x: Expr, y: Expr) -> Binary:
+def pair(stmt: Scan, x: Expr, y: Expr) -> Binary:
+    """The scan's operation on two values of the result's type."""
     return Binary(dtype=x.dtype, op="+" if stmt.op == "sum" else "max", a=x, b=y)
 
 
@@ -185,7 +190,7 @@ class _Scan:
 
     def _by_threads(self) -> tuple[CStmt, ...]:
         total = b.local(self.before, self.dtype)
-        step = _pair(self.stmt, total, self._element(self.stmt.src, b.local(self.at)))
+        step = pair(self.stmt, total, self._element(self.stmt.src, b.local(self.at)))
         update = Assign(target=total, value=step)
         if self.word == "sum":
             update = Assign(target=total, value=step.b, op="+=")
@@ -216,9 +221,13 @@ class _Scan:
             element = Select(dtype=self.dtype, condition=inside, a=element, b=start)
             if self.dtype.is_integer and self.dtype.bits < 32:  # C has made an int of it
                 element = Cast(dtype=self.dtype, a=element)
-        scanned = CCall(dtype=self.dtype, function=self._helper(), args=(element, lane))
+        scanned = CCall(
+            dtype=self.dtype,
+            function=lanes_helper(ctx, self.stmt, self.dtype, width),
+            args=(element, lane),
+        )
         rounds = -(-self.length // width)
-        total: Expr = _pair(self.stmt, before, scanned) if rounds > 1 else scanned
+        total: Expr = pair(self.stmt, before, scanned) if rounds > 1 else scanned
         store: CStmt = Assign(target=self._element(self.stmt.dst, at), value=value)
         if ragged:
             store = Branch(condition=inside, then=(store,))
@@ -231,7 +240,9 @@ class _Scan:
             store,
         ]
         if rounds > 1:
-            last = CCall(dtype=self.dtype, function=self._last_helper(), args=(value,))
+            last = CCall(
+                dtype=self.dtype, function=last_helper(ctx, self.dtype, width), args=(value,)
+            )
             body.append(Assign(target=before, value=last, remark="for the rest of the line"))
             start_name = Declarator(name=self.before, value=identity(self.word, self.dtype))
             body = [
@@ -270,40 +281,46 @@ class _Scan:
         element: Expr = shared_element(self.ctx, region.buffer, index, Place(values={}))
         return element if element.dtype == self.dtype else Cast(dtype=self.dtype, a=element)
 
-    # ---- helpers
 
-    def _fields(self) -> dict[str, str | int | bool]:
-        target = self.ctx.target
-        mask = target.shuffle_mask
-        if mask is not None and self.ctx.threads < target.lanes:
-            mask = target.mask(self.ctx.threads)
-        return {
-            "type": target.dialect.types[self.dtype.name],
-            "carrier": target.shuffle_as.get(self.dtype.name, ""),
-            "width": self.width,
-            "mask": f"{mask}, " if mask else "",
-            "shuffle": target.shuffle,
-        }
+# ---- helpers
 
-    def _helper(self) -> str:
-        from tile2c.transpile.render.expressions import CPrinter
 
-        printer = CPrinter(self.ctx.target.dialect)
-        other, x = b.local("other", self.dtype), b.local("x", self.dtype)
-        name = f"lanes_scan_{self.word}_{self.width}"
-        self.ctx.need(
-            "lanes_scan",
-            name=name,
-            word=_WORDS[self.word],
-            combined=printer(_pair(self.stmt, other, x)),
-            **self._fields(),
-        )
-        return name
+def lanes_fields(ctx: Context, dtype: DType, width: int) -> dict[str, str | int | bool]:
+    """What the templates of shuffles among `width` lanes want to know."""
+    target = ctx.target
+    mask = target.shuffle_mask
+    if mask is not None and ctx.threads < target.lanes:
+        mask = target.mask(ctx.threads)
+    return {
+        "type": target.dialect.types[dtype.name],
+        "carrier": target.shuffle_as.get(dtype.name, ""),
+        "width": width,
+        "mask": f"{mask}, " if mask else "",
+        "shuffle": target.shuffle,
+    }
 
-    def _last_helper(self) -> str:
-        name = f"last_of_{self.width}"
-        self.ctx.need("last_lane", name=name, **self._fields())
-        return name
+
+def lanes_helper(ctx: Context, stmt: Scan, dtype: DType, width: int) -> str:
+    """`lanes_scan_sum_32(x, lane)`."""
+    from tile2c.transpile.render.expressions import CPrinter
+
+    other, x = b.local("other", dtype), b.local("x", dtype)
+    name = f"lanes_scan_{stmt.op}_{width}"
+    ctx.need(
+        "lanes_scan",
+        name=name,
+        word=_WORDS[stmt.op],
+        combined=CPrinter(ctx.target.dialect)(pair(stmt, other, x)),
+        **lanes_fields(ctx, dtype, width),
+    )
+    return name
+
+
+def last_helper(ctx: Context, dtype: DType, width: int) -> str:
+    """`last_of_32(x)`."""
+    name = f"last_of_{width}"
+    ctx.need("last_lane", name=name, **lanes_fields(ctx, dtype, width))
+    return name
 
 
 _NAMES = (

@@ -5,35 +5,19 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin cumsum.cu -o cumsum.cubin
 //   launch   grid ((M + 3) / 4), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 62453c6f4ef3  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 c146bcb71526  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_M = 4;
-constexpr int block_N = 256;
+constexpr int block_N = 512;
 
 // Registers have no address: a loop that counts through them is unrolled.
 #define UNROLL _Pragma("unroll")
-
-// tile: chunk c of 4 elements of a row lies at c ^ row % 8, so that rows that are read together
-// fall into different groups of banks.
-static __device__ int tile_col(int row, int col) { return (col / 4 ^ row % 8) * 4 + col % 4; }
 
 // `n` neighbours that move in one access.
 template <typename T, int n>
 struct alignas(n * sizeof(T)) Pack {
     T at[n];
 };
-
-// Reads n neighbours in one access.
-template <typename T, int n>
-static __device__ void load_vector(T (&dst)[n], const T* src) {
-    *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
-}
-
-// Writes n neighbours in one access.
-template <typename T, int n>
-static __device__ void store_vector(T* dst, const T (&src)[n]) {
-    *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
-}
 
 // Reads n neighbours in one access, or zeros where `valid` is not positive: none straddles the
 // edge. Where rows are not aligned, element by element.
@@ -61,6 +45,15 @@ static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) 
     }
 }
 
+// Sum over the 32 lanes of a warp, in every lane.
+static __device__ float warp_sum(float x) {
+    for (int offset = 16; offset >= 1; offset /= 2) {
+        const float other = __shfl_xor_sync(0xffffffffu, x, offset);
+        x = x + other;
+    }
+    return x;
+}
+
 // Sum of this and the earlier ones of 32 neighbouring lanes; `lane` counts in these.
 static __device__ float lanes_scan_sum_32(float x, int lane) {
     for (int offset = 1; offset < 32; offset *= 2) {
@@ -70,6 +63,12 @@ static __device__ float lanes_scan_sum_32(float x, int lane) {
     return x;
 }
 
+// What the lane below has, of 32 neighbouring lanes; `first` where there is none.
+static __device__ float lane_below_32(float x, float first, int lane) {
+    const float below = __shfl_up_sync(0xffffffffu, x, 1, 32);
+    return lane > 0 ? below : first;
+}
+
 // What the last of 32 neighbouring lanes has.
 static __device__ float last_of_32(float x) { return __shfl_sync(0xffffffffu, x, 31, 32); }
 
@@ -77,79 +76,61 @@ template <bool aligned>
 static __device__ void cumsum_block(const float* __restrict__ X,  // [M, N]
                                     float* __restrict__ Y,  // [M, N]
                                     int M, int N) {
-    __shared__ __align__(128) float tile[block_M][block_N];  // 4 KiB
-    __shared__ __align__(128) float carry[block_M];
+    __align__(16) float tile[4][4];  // [block_M, block_N] over the block
+    float carry = {};  // [block_M] over the block; T.clear(carry)
+    float total;  // [block_M] over the block
 
     const int bx = blockIdx.x;
-
-    // T.clear(carry)
-    {
-        const int i = threadIdx.x;
-        if (threadIdx.x < 4) {  // the rest of the threads have nothing here
-            carry[i] = 0.f;
-        }
-    }
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
     // for ko in T.serial(T.ceildiv(N, block_N))
     for (int ko = 0; ko < (N + block_N - 1) / block_N; ++ko) {
-        __syncthreads();  // carry and tile are complete; nobody still reads the old tile and carry
-
         // T.copy(X[bx * block_M, ko * block_N], tile)
         UNROLL
-        for (int turn = 0; turn < 2; ++turn) {
-            const int i = turn * 2 + threadIdx.x / 64, j = threadIdx.x % 64 * 4;
-            const int row = bx * block_M + i, col = ko * block_N + j;
-            __align__(16) float X_part[4];
+        for (int c = 0; c < 4; ++c) {
+            const int j = c * 128 + lane * 4;
+            const int row = bx * block_M + warp, col = ko * block_N + j;
             const int valid = row < M ? N - col : 0;
-            load_whole_vector<aligned>(X_part, &X[size_t(row) * N + col], valid);
-            store_vector(&tile[i][tile_col(i, j)], X_part);
+            load_whole_vector<aligned>(tile[c], &X[size_t(row) * N + col], valid);
         }
-        __syncthreads();  // carry and tile are complete; nobody still reads the old tile and carry
+
+        // T.reduce_sum(tile, total, dim=1)
+        total = 0.f;
+        UNROLL
+        for (int c = 0; c < 4; ++c)
+            for (int v = 0; v < 4; ++v) total += tile[c][v];
+        total = warp_sum(total);
 
         // T.cumsum(tile, dim=1)
         {
-            const int line = threadIdx.x / 32;
             float before = 0.f;
-            for (int first = 0; first < 256; first += 32) {
-                const int at = first + threadIdx.x % 32;
-                const float value =
-                    before + lanes_scan_sum_32(tile[line][tile_col(line, at)], threadIdx.x % 32);
-                tile[line][tile_col(line, at)] = value;
-                before = last_of_32(value);  // for the rest of the line
+            UNROLL
+            for (int c = 0; c < 4; ++c) {
+                for (int v = 1; v < 4; ++v) tile[c][v] = tile[c][v - 1] + tile[c][v];
+                const float through = before + lanes_scan_sum_32(tile[c][3], lane);
+                const float own = lane_below_32(through, before, lane);
+                for (int v = 0; v < 4; ++v) tile[c][v] = own + tile[c][v];
+                before = last_of_32(through);  // for the rest of the line
             }
         }
-        __syncthreads();  // carry and tile are complete; nobody still reads the old tile and carry
 
         // for i, j in T.Parallel(block_M, block_N)
         UNROLL
-        for (int turn = 0; turn < 2; ++turn) {
-            const int i = turn * 2 + threadIdx.x / 64, j = threadIdx.x % 64 * 4;
-            __align__(16) float tile_part[4];
-            load_vector(tile_part, &tile[i][tile_col(i, j)]);
-            for (int v = 0; v < 4; ++v) tile_part[v] += carry[i];
-            store_vector(&tile[i][tile_col(i, j)], tile_part);
-        }
-        __syncthreads();  // tile is complete; nobody still reads the old tile and carry
+        for (int c = 0; c < 4; ++c)
+            for (int v = 0; v < 4; ++v) tile[c][v] += carry;
 
         // T.copy(tile, Y[bx * block_M, ko * block_N])
         UNROLL
-        for (int turn = 0; turn < 2; ++turn) {
-            const int i = turn * 2 + threadIdx.x / 64, j = threadIdx.x % 64 * 4;
-            const int row = bx * block_M + i, col = ko * block_N + j;
+        for (int c = 0; c < 4; ++c) {
+            const int j = c * 128 + lane * 4;
+            const int row = bx * block_M + warp, col = ko * block_N + j;
             if (row >= M) continue;  // the last tile may reach past the edge
-            __align__(16) float tile_part[4];
-            load_vector(tile_part, &tile[i][tile_col(i, j)]);
-            store_whole_vector<aligned>(&Y[size_t(row) * N + col], tile_part, N - col);
+            store_whole_vector<aligned>(&Y[size_t(row) * N + col], tile[c], N - col);
         }
 
-        // The last sum of the tile is where the next one goes on.
+        // Where the next tile goes on.
         // for i in T.Parallel(block_M)
-        {
-            const int i = threadIdx.x;
-            if (threadIdx.x < 4) {  // the rest of the threads have nothing here
-                carry[i] = tile[i][tile_col(i, block_N - 1)];
-            }
-        }
+        carry += total;
     }
 }
 
