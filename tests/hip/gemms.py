@@ -18,6 +18,7 @@ def product(
     threads=128,
     dtype="float16",
     out_dtype="float16",
+    sums="float32",
 ):
     A_shape = (K, M) if transpose_A else (M, K)
     B_shape = (N, K) if transpose_B else (K, N)
@@ -33,7 +34,7 @@ def product(
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared(A_tile, dtype)
             B_shared = T.alloc_shared(B_tile, dtype)
-            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            C_local = T.alloc_fragment((block_M, block_N), sums)
             T.clear(C_local)
             for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 if transpose_A:

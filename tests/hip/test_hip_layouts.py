@@ -39,6 +39,14 @@ MAPS: dict[str, tuple[Map, Map]] = {
         lambda l, v: (l % 16, 8 * (l // 16) + v),
         lambda l, v: (l % 16, 4 * (l // 16) + v),
     ),
+    "mfma_16x16x32_bytes": (
+        lambda l, v: (l % 16, 8 * (l // 16) + v),
+        lambda l, v: (l % 16, 4 * (l // 16) + v),
+    ),
+    "wmma_16x16x16_fp8_gfx12": (
+        lambda l, v: (l % 16, 8 * (l // 16) + v),
+        lambda l, v: (l % 16, 8 * (l // 16) + v),
+    ),
     "wmma_16x16x16": (lambda l, v: (l % 16, v), lambda l, v: (2 * v + l // 16, l % 16)),
     "wmma_16x16x16_gfx12": (
         lambda l, v: (l % 16, 8 * (l // 16) + v),

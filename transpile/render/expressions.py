@@ -175,6 +175,8 @@ class CPrinter:
             return f"{self.dialect.to_float[source.name]}({self(expr.a)})", _PRIMARY
         if source.name == "float32" and target.name in self.dialect.from_float:
             return f"{self.dialect.from_float[target.name]}({self(expr.a)})", _PRIMARY
+        if self.dialect.is_bits(source.name) or self.dialect.is_bits(target.name):
+            return self._through_float(expr), _PRIMARY
         if {source.name, target.name} == {
             "float16",
             "bfloat16",
@@ -190,6 +192,14 @@ class CPrinter:
             return f"({name}){self._at(expr.a, _UNARY)}", _UNARY
         return f"{name}({self(expr.a)})", _PRIMARY
 
+    def _through_float(self, expr: Cast) -> str:
+        """A conversion from or to a type that is kept as bits."""
+        source, target = expr.a.dtype.name, expr.dtype.name
+        there = self.dialect.to_float.get(source, "" if source == "float32" else "float")
+        back = self.dialect.from_float.get(target, self.dialect.types[target])
+        value = f"{there}({self(expr.a)})" if there else self(expr.a)
+        return f"({back}){value}" if " " in back else f"{back}({value})"
+
     def _const(self, expr: Const) -> tuple[str, int]:
         if expr.name is not None:
             return expr.name, _PRIMARY
@@ -203,6 +213,8 @@ class CPrinter:
                 return text.removesuffix("f"), level
             if dtype.name == "float32":
                 return text, level
+            if self.dialect.is_bits(dtype.name):
+                return f"{self.dialect.from_float[dtype.name]}({text})", _PRIMARY
             return f"{self.type_name(dtype)}({text})", _PRIMARY
         number = int(value)
         text = str(number)

@@ -33,7 +33,9 @@ _DIALECT = Dialect(
     functions=plain_functions(),
     to_float={"float16": "float", "bfloat16": "float"},
     from_float={"float16": "_Float16", "bfloat16": "__bf16"},
-    reserved=RESERVED | {"half4"} | frozenset(_VECTORS.values()),
+    reserved=RESERVED
+    | {"half4", "float_of_fp8", "float_of_bf8", "fp8_of_float", "bf8_of_float"}
+    | frozenset(_VECTORS.values()),
 )
 
 _HOST = Host(
@@ -102,10 +104,64 @@ _MFMA_950 = (*_of_16_bits("mfma_16x16x32", 32, _MFMA_WIDE, _MFMA_OUTPUT), *_MFMA
 _WMMA_INPUT = _fragment((16, 16), (("lane", 16, 1),), (("value", 16, 1),))
 _WMMA_OUTPUT = _fragment((16, 16), (("lane", 2, 16), ("value", 8, 1)), (("lane", 16, 1),))
 _WMMA = _of_16_bits("wmma_16x16x16", 16, _WMMA_INPUT, _WMMA_OUTPUT)
+# Bytes, as registers: eight k a lane, from gfx942 on.
+_MFMA_BYTES = _fragment((16, 32), (("lane", 16, 1),), (("value", 8, 1), ("lane", 4, 16)))
 # RDNA 4: halves of k; with b as the first operand a lane gets eight neighbours of a row of c.
 _WMMA_12_INPUT = _fragment((16, 16), (("lane", 16, 1),), (("value", 8, 1), ("lane", 2, 16)))
 _WMMA_12_OUTPUT = _fragment((16, 16), (("lane", 16, 1),), (("value", 8, 1), ("lane", 2, 16)))
 _WMMA_12 = _of_16_bits("wmma_16x16x16_gfx12", 16, _WMMA_12_INPUT, _WMMA_12_OUTPUT)
+
+# The chip's own 8-bit floats, kept as their bits: gfx942 has the kinds without infinities (FNUZ), later
+# chips the common ones.
+_FNUZ = ("float8_e4m3fnuz", "float8_e5m2fnuz")
+_OCP = ("float8_e4m3fn", "float8_e5m2")
+
+
+def _registers(
+    name: str, inputs: tuple[str, ...], total: str, operand: Fragment, output: Fragment
+) -> MatrixInstruction:
+    """An instruction whose operands are passed as registers of 32 bits."""
+    return MatrixInstruction(
+        name=name,
+        m=16,
+        n=16,
+        k=operand.shape[1],
+        inputs=inputs,
+        output=total,
+        a=operand,
+        b=operand,
+        c=output,
+        operand="packed",
+        load="lanes",
+    )
+
+
+def _bytes(*floats: tuple[str, ...]) -> tuple[MatrixInstruction, ...]:
+    """MFMA of 8-bit integers and floats; types of one group can be mixed."""
+    kinds = ((("int8",), "int32"), *((group, "float32") for group in floats))
+    return tuple(
+        _registers("mfma_16x16x32_bytes", inputs, total, _MFMA_BYTES, _MFMA_OUTPUT)
+        for inputs, total in kinds
+    )
+
+
+_WMMA_12_BYTES = (
+    _registers("wmma_16x16x16_fp8_gfx12", _OCP, "float32", _WMMA_12_INPUT, _WMMA_12_OUTPUT),
+)
+
+
+def _dialect(small: tuple[str, ...]) -> Dialect:
+    """With the chip's 8-bit floats, (E4M3, E5M2), if it has some."""
+    words = ("fp8", "bf8")
+    pairs = tuple(zip(small, words, strict=False))
+    return replace(
+        _DIALECT,
+        types={**_DIALECT.types, **dict.fromkeys(small, "unsigned char")},
+        to_float={**_DIALECT.to_float, **{name: f"float_of_{word}" for name, word in pairs}},
+        from_float={**_DIALECT.from_float, **{name: f"{word}_of_float" for name, word in pairs}},
+        declares=dict.fromkeys(small, ("float_of_float8", "float8_of_float")),
+    )
+
 
 _KB = 1024
 
@@ -117,6 +173,7 @@ def _target(
     matrix: tuple[MatrixInstruction, ...],
     lanes: int = 64,
     shared: int = 64 * _KB,
+    small: tuple[str, ...] = (),
 ) -> SimtTarget:
     return SimtTarget(
         family="hip",
@@ -124,7 +181,7 @@ def _target(
         planner="simt",
         suffix=".hip",
         templates=("hip", "simt"),
-        dialect=_DIALECT,
+        dialect=_dialect(small),
         compile=f"hipcc --genco --offload-arch={arch} -O3 -std=c++17 {{file}} -o {{stem}}.hsaco",
         module_suffix=".hsaco",
         proven="never run on silicon",
@@ -151,11 +208,26 @@ def _target(
 
 
 TARGETS: tuple[SimtTarget, ...] = (
-    _target("gfx942", "MI300: MFMA, waves of 64", matrix=_MFMA),
+    _target(
+        "gfx942",
+        "MI300: MFMA, waves of 64",
+        matrix=(*_MFMA, *_bytes(_FNUZ[:1], _FNUZ[1:])),
+        small=_FNUZ,
+    ),
     _target("gfx90a", "MI200: MFMA, waves of 64", matrix=_MFMA),
     _target(
-        "gfx950", "MI350: MFMA with twice the K, waves of 64", matrix=_MFMA_950, shared=160 * _KB
+        "gfx950",
+        "MI350: MFMA with twice the K, waves of 64",
+        matrix=(*_MFMA_950, *_bytes(_OCP)),
+        shared=160 * _KB,
+        small=_OCP,
     ),
     _target("gfx1100", "RDNA 3: WMMA, waves of 32", matrix=_WMMA, lanes=32),
-    _target("gfx1201", "RDNA 4: WMMA, waves of 32", matrix=_WMMA_12, lanes=32),
+    _target(
+        "gfx1201",
+        "RDNA 4: WMMA, waves of 32",
+        matrix=(*_WMMA_12, *_WMMA_12_BYTES),
+        lanes=32,
+        small=_OCP,
+    ),
 )

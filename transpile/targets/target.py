@@ -19,6 +19,12 @@ class Dialect:
     to_float: Mapping[str, str] = field(default_factory=dict)  # float16 -> __half2float
     from_float: Mapping[str, str] = field(default_factory=dict)  # float16 -> __float2half_rn
     reserved: frozenset[str] = frozenset()  # names that generated text must not use
+    # Element type -> templates of the helpers that convert it to and from float, where no header does.
+    declares: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def is_bits(self, name: str) -> bool:
+        """Whether a float type is kept as the integer of its bits: only conversions give it meaning."""
+        return name in self.declares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

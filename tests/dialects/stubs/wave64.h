@@ -2,13 +2,6 @@
 #pragma once
 #include <hip/hip_runtime.h>
 
-struct alignas(8) uint2 {
-    unsigned x, y;
-};
-struct alignas(16) uint4 {
-    unsigned x, y, z, w;
-};
-
 template <typename T>
 static __device__ inline T __shfl_xor_sync(unsigned long long, T value, int mask) {
     return __shfl_xor(value, mask);

@@ -7,6 +7,8 @@ _ORDER = (
     "rolled",
     "infinity",
     "not_a_number",
+    "float_of_float8",
+    "float8_of_float",
     "vector_type",
     "swizzle",
     "row_groups",

@@ -59,7 +59,12 @@ from tile2c.transpile.lower.simt.shared import (
     spread_loops,
     swizzle_helpers,
 )
-from tile2c.transpile.lower.simt.signature import argument, headers, size_note
+from tile2c.transpile.lower.simt.signature import (
+    argument,
+    headers,
+    need_conversions,
+    size_note,
+)
 from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
 from tile2c.transpile.lower.simt.steps import Node
 from tile2c.transpile.lower.simt.sum_over_iterations import sum_over_iterations
@@ -466,6 +471,7 @@ class LoweredLaunch:
             ctx.need("unroll")
         if has_rolled(body):
             ctx.need("rolled")
+        need_conversions(ctx, body)
         helpers = ordered(list(ctx.helpers.values()))
         params = self._params(body)
         bodies, entries, launches = self._entries(body, params)

@@ -38,7 +38,10 @@ _COMBINATIONS = 2000  # beyond, each gemm keeps its best few
 _FEW = 3
 _BEGUN = 24
 _MULTIPLIED = frozenset(
-    "float16 bfloat16 float32 float64 int8 uint8 float8_e4m3fn float8_e5m2".split()
+    (
+        "float16 bfloat16 float32 float64 int8 uint8 float8_e4m3fn float8_e5m2 float8_e4m3fnuz "
+        "float8_e5m2fnuz"
+    ).split()
 )
 
 

@@ -47,3 +47,26 @@ EMU_OP(/)
 namespace emu {
 EMU_ATOMIC_TYPE(_Float16, TYPE_F16)
 }
+
+// Conversions of 8-bit floats, four of which lie in a register: gfx942 has the fnuz kinds, others the common
+// ones. What is too large becomes NaN (or infinity), as without the mode that clamps.
+#if EMU_GFX == 0x942 || EMU_GFX == 0x950 || EMU_GFX >= 0x1200
+#if EMU_GFX == 0x942
+#define EMU_F8_FORMS(name) emu::name##fnuz_form
+#else
+#define EMU_F8_FORMS(name) emu::name##_form
+#endif
+#define EMU_CONVERSIONS(name, form)                                                              \
+    EMU_INLINE float __builtin_amdgcn_cvt_f32_##name(int four, int which) {                       \
+        return emu::float8_to_float((unsigned char)((unsigned)four >> 8 * which), form);          \
+    }                                                                                             \
+    EMU_INLINE int __builtin_amdgcn_cvt_pk_##name##_f32(float a, float b, int old, bool high) {   \
+        const unsigned two = emu::float_to_float8(a, form, false) |                               \
+                             (unsigned)emu::float_to_float8(b, form, false) << 8;                 \
+        return (int)(high ? ((unsigned)old & 0xffffu) | two << 16 : ((unsigned)old & ~0xffffu) | two); \
+    }
+EMU_CONVERSIONS(fp8, EMU_F8_FORMS(e4m3))
+EMU_CONVERSIONS(bf8, EMU_F8_FORMS(e5m2))
+#undef EMU_CONVERSIONS
+#undef EMU_F8_FORMS
+#endif

@@ -15,6 +15,13 @@
 
 typedef __SIZE_TYPE__ size_t;
 
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+
 // ---- indices
 
 #define TILE2C_INDEX(name, builtin)                                       \
