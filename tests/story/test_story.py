@@ -124,7 +124,7 @@ def test_a_conflict_is_resolved_by_hand_and_the_work_goes_on(
     assert "+ 1.f * B_part[v];" in marked and "- B_part[v];" in marked
     for again in (command, [*command, "--merge"], [*command, "--check"]):
         assert main(again) == 1
-    assert runs("scale_add") == 1
+    assert runs("scale_add") == 1 and main(["where", f"{path}:30"]) == 1
     assert "conflict marks" in capsys.readouterr().err
     assert path.read_text() == marked
     lines = marked.split("\n")

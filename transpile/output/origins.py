@@ -44,13 +44,18 @@ class Located:
 def locate(path: Path, line: int) -> Located | None:
     """What line `line` (from 1) of a kernel file is; None if no folder above has that file.
 
-    Raises InputError where the manifest or the map cannot be read.
+    Raises InputError where the manifest or the map cannot be read, or the file holds conflict marks.
     """
     held = _held(path)
     if held is None:
         return None
     out, file, entry = held
-    text = header.normalized(read_text(path) or "").split("\n")
+    whole = header.normalized(read_text(path) or "")
+    if header.has_conflict_marks(whole):
+        raise failure(
+            "T2C603", f"{file} holds conflict marks", None, help=f"resolve the conflicts in {file}"
+        )
+    text = whole.split("\n")
     base = header.normalized(read_text(out / base_file(file)) or "").split("\n")
     number, same = (line, True) if text == base else base_line(base, text, line)
     return Located(
