@@ -41,5 +41,8 @@ def test_roles_and_offsets_for_hopper(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_core_without_threads_prints_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(SAMPLES / "softmax.py"), "--emit", "plan", "--target", "ascendc"]) == 0
-    assert "local memory" in capsys.readouterr().out
+    found = plan(capsys, "softmax", "ascendc:ascend910b")
+    assert "X: float16 [M, 8192], in" in found["arguments"]
+    assert any(line.startswith("blocks = each core takes") for line in found["decisions"])
+    assert any("queue of loads" in line for line in found["local"])
+    assert any("# x is complete" in line for line in found["steps"])

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from tile2c.transpile.ir.expr import Expr
     from tile2c.transpile.lower.cores.plan import CoresPlan
 
+Section = tuple[str, list[str]]  # heading, rows
+
 _ARCS = {"RAW": "read after write", "WAR": "write after read", "WAW": "write after write"}
 
 
 def describe(plan: Plan | CoresPlan, target: str = "") -> str:
     """The plan's tables: arguments, launches, roles, layouts, shared memory, accesses, barriers."""
     if not isinstance(plan, Plan):
-        from tile2c.transpile.lower.cores.printer import print_plan as print_cores
-
-        return print_cores(plan)
-    sections = [
+        return _cores(plan, target)
+    sections: list[Section] = [
         ("arguments", [_argument(arg) for arg in plan.args]),
         ("sizes that a call finds from shapes", [", ".join(size.name for size in plan.sizes)]),
         ("launches: of a group the first whose condition holds", _launches(plan)),
@@ -43,12 +43,51 @@ def describe(plan: Plan | CoresPlan, target: str = "") -> str:
             [str(plan.unproven)] if plan.unproven else [],
         ),
     ]
-    title = f"plan of {plan.name}" + (f" for {target}" if target else "")
-    lines = [f"{title}: {plan.summary}" if plan.summary else title]
+    return _page(plan.name, plan.summary, target, sections)
+
+
+def _page(name: str, summary: str, target: str, sections: list[Section]) -> str:
+    title = f"plan of {name}" + (f" for {target}" if target else "")
+    lines = [f"{title}: {summary}" if summary else title]
     for heading, rows in sections:
         if any(rows):
             lines += ["", heading, *(f"    {row}" for row in rows)]
     return "\n".join(lines) + "\n"
+
+
+def _cores(plan: CoresPlan, target: str) -> str:
+    """The same for a machine without threads; its steps tell which unit does what, and what waits."""
+    from tile2c.transpile.lower.cores.plan import ScalarParam
+    from tile2c.transpile.lower.cores.printer import print_plan
+
+    steps = print_plan(plan).rstrip("\n").split("\n")
+    start = next(index for index, line in enumerate(steps) if line.startswith("  for each block"))
+    tiles = [
+        f"{t.name}: {t.bytes * t.depth} bytes, {t.depth} x {t.rows} x {t.columns} {t.dtype}, "
+        + {"in": "queue of loads", "out": "queue of stores", "work": "one buffer"}[t.place]
+        + (f"; {t.purpose}" if t.purpose else "")
+        for t in plan.tiles
+    ]
+    sections: list[Section] = [
+        (
+            "arguments",
+            [
+                f"{p.name}: {p.dtype}, {p.kind}"
+                if isinstance(p, ScalarParam)
+                else f"{p.name}: {p.dtype} [{', '.join(map(_host, p.shape))}], {p.role}"
+                for p in plan.params
+            ],
+        ),
+        ("launch", [f"cores: {_host(plan.grid)}"]),
+        ("decisions", [f"{c.name} = {c.value}: {c.reason}" for c in plan.choices]),
+        (f"local memory: {plan.local_bytes} bytes of a core", tiles),
+        ("steps and what orders them", [line.removeprefix("  ") for line in steps[start:]]),
+        (
+            "orders kept because a dependence could not be disproved",
+            [str(plan.unproven)] if plan.unproven else [],
+        ),
+    ]
+    return _page(plan.name, plan.summary, target, sections)
 
 
 def _argument(arg: TensorArg | ScalarArg) -> str:
