@@ -191,3 +191,36 @@ def main(X: T.Tensor((3, 70), "{dtype}"), A: T.Tensor((3,), "{dtype}"),
     x[1, 33] = np.nan
     found = checked(tmp_path, text, {"X": x, "A": empty(3, dtype), "B": empty(3, dtype)}, target)
     assert np.isnan(found["A"][1]) == keep
+
+
+@pytest.mark.parametrize(("target", "threads"), THREADS)
+def test_a_vector_is_read_again(tmp_path: Path, target: str, threads: int) -> None:
+    """Both fragments are copies of vectors: the loop reads these, without a tile in between."""
+    text = f"""
+@T.prim_func
+def main(
+    X: T.Tensor((40,), "float16"),
+    Y: T.Tensor((33,), "float32"),
+    O: T.Tensor((40,33), "float32"),
+    P: T.Tensor((33,), "float32"),
+):
+    with T.Kernel(1, threads={threads}) as bx:
+        x = T.alloc_fragment((40,), "float32")
+        y = T.alloc_fragment((33,), "float32")
+        s = T.alloc_shared((33,), "float32")
+        T.copy(X, x)
+        T.copy(Y, s)
+        T.copy(s, y)
+        for i, j in T.Parallel(40, 33):
+            O[i, j] = x[i] * y[j]
+        T.copy(y, P)
+"""
+    arguments = {
+        "X": values(40, "float16"),
+        "Y": values(33, seed=1),
+        "O": empty((40, 33)),
+        "P": empty(33),
+    }
+    checked(tmp_path, text, arguments, target, rtol=1e-4)
+    kernel = next(path for path in tmp_path.rglob("program.*") if path.suffix in (".cu", ".hip"))
+    assert "x_shared" not in kernel.read_text() and "y_shared" not in kernel.read_text()

@@ -133,7 +133,7 @@ def _in_base(b: Builder, node: T) -> T:
     if isinstance(buffer, Buffer) and buffer.name in b.tile_views and hasattr(found, "index"):
         view = b.tile_views[buffer.name]
         index = _index(view, buffer.shape, found.index)
-        found = replace(found, buffer=view.base, index=index)  # type: ignore[type-var, call-arg]
+        found = replace(found, buffer=view.base, index=index)
     return cast(T, found)
 
 

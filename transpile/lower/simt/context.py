@@ -94,6 +94,7 @@ class Context:
         default_factory=dict
     )  # named parts of coordinates
     teams: dict[tuple[int, int], int] = field(default_factory=dict)  # range -> its barrier
+    overlays: tuple[tuple[str, ...], ...] = ()  # shared arrays that lie in the same bytes
     team: tuple[int, int] | None = None  # (first, count): the threads that do what is lowered now
     divergent: bool = False  # here only some of the threads run
     handed: dict[str, Buffer] = field(default_factory=dict)  # fragment -> the tile it goes through

@@ -29,6 +29,8 @@ from tile2c.transpile.lower.desugar import loop_names
 from tile2c.transpile.lower.simt.access import all_loads, all_stores
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Apart
+from tile2c.transpile.lower.simt.recompute import read_again
+from tile2c.transpile.lower.simt.unread import without_unread
 
 Rewritten = tuple[list[Stmt], Stmt, list[Stmt]]  # before, instead, after
 T = TypeVar("T")
@@ -40,6 +42,10 @@ def hand_over(ctx: Context, body: tuple[Stmt, ...], found: Apart) -> tuple[Stmt,
     reads   tile IR with copies as loops      writes  the same
     """
     stmt = found.stmt
+    again = read_again(body, stmt, found.buffer) if isinstance(stmt, Parallel) else None
+    if again is not None:
+        changed = _placed(body, stmt, ([], again, []), found.buffer)
+        return without_unread(ctx, changed, aloud=False)
     if isinstance(stmt, Parallel):
         parts = _loop(ctx, stmt, found.buffer)
     elif isinstance(stmt, Reduce):

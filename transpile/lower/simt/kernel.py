@@ -9,7 +9,7 @@ from math import isinf, isnan
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import BOOL, INT32
-from tile2c.transpile.ir.expr import Const, Expr, Var, const
+from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var, const
 from tile2c.transpile.ir.forms import (
     For,
     Function,
@@ -50,12 +50,14 @@ from tile2c.transpile.lower.simt.launches import lower_launches
 from tile2c.transpile.lower.simt.loop_phases import tile_phases
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
+from tile2c.transpile.lower.simt.overlay import overlays
 from tile2c.transpile.lower.simt.padding import harmless_padding
 from tile2c.transpile.lower.simt.scan import scans_on_shared
 from tile2c.transpile.lower.simt.scan_registers import fits, in_registers
 from tile2c.transpile.lower.simt.shared import (
     choose_layouts,
     declare,
+    shared_sizes,
     spread_loops,
     swizzle_helpers,
 )
@@ -253,9 +255,14 @@ class LoweredLaunch:
         ctx.harmless = harmless_padding(ctx, settled.body, frames)
         nodes = BlockLowering(ctx, frames, settled.plans).whole(rest)
         shared_names = self._shared_between_threads()
+        sizes = shared_sizes(ctx, self._used_tiles(nodes))
+        scratch = {array.name for array in ctx.arrays}
+        ctx.overlays = overlays(nodes, sizes, scratch, ctx.target.max_shared)
         try:
             leaves = Divergence(ctx.launch.body).leaves(ctx.launch.body, ("return",))
-            placed = place_barriers(only_accesses_to(nodes, shared_names), leaves=leaves)
+            placed = place_barriers(
+                only_accesses_to(nodes, shared_names), leaves=leaves, overlays=ctx.overlays
+            )
             called = functions_in(placed[0])
             for name in ("threads_sync", "wave_sync"):
                 if name in called:
@@ -269,6 +276,10 @@ class LoweredLaunch:
                 ctx.launch.span,
                 help="move the statements out of the condition on the thread index",
             ) from problem
+
+    def _used_tiles(self, nodes: Sequence[Node]) -> list[Buffer]:
+        names = names_in(nodes)
+        return [x for x in self.ctx.launch.buffers if x.scope == "shared" and x.name in names]
 
     def _settled(self) -> Gemms:
         """Gemms planned, and every fragment held by the threads that use its elements."""
@@ -318,9 +329,7 @@ class LoweredLaunch:
     def statements(self) -> tuple[CStmt, ...]:
         """The kernel's body: arrays, indices, steps."""
         ctx = self.ctx
-        names = names_in(self.nodes)
-        used = [x for x in ctx.launch.buffers if x.scope == "shared" and x.name in names]
-        shared, self.placed, self.dynamic = declare(ctx, used)
+        shared, self.placed, self.dynamic = declare(ctx, self._used_tiles(self.nodes))
         arrays = [*shared, *self._fragments(), *self._locals()]
         steps = flatten(self.nodes)
         if self.ctx.launch.comments:

@@ -214,6 +214,30 @@ def swizzle_helpers(ctx: Context) -> None:
 
 def declare(ctx: Context, used: list[Buffer]) -> tuple[list[CStmt], list[Placed], int]:
     """Declarations of the shared arrays, their table, and the bytes of dynamic shared memory."""
+    placed, lines = _arrays(ctx, used)
+    total = _total(ctx, {entry.name: entry.bytes for entry in placed})
+    _check(ctx, placed, total)
+    if total <= ctx.target.static_shared and not ctx.overlays:
+        return [line for _, line, _ in lines], placed, 0
+    return _dynamic(ctx, lines, placed)
+
+
+def shared_sizes(ctx: Context, used: list[Buffer]) -> dict[str, int]:
+    """Bytes of each shared array of the block."""
+    return {entry.name: entry.bytes for entry in _arrays(ctx, used)[0]}
+
+
+def _total(ctx: Context, sizes: dict[str, int]) -> int:
+    """Bytes that all arrays take, those that overlay each other once."""
+    saved = 0
+    for group in ctx.overlays:
+        own = [sizes[name] for name in group if name in sizes]
+        saved += sum(own) - max(own, default=0)
+    return sum(sizes.values()) - saved
+
+
+def _arrays(ctx: Context, used: list[Buffer]) -> tuple[list[Placed], list[tuple[str, Local, int]]]:
+    """Each shared array: its place in the table, and (name, declaration, bytes)."""
     placed: list[Placed] = []
     lines: list[tuple[str, Local, int]] = []
     for buffer in used:
@@ -250,11 +274,7 @@ def declare(ctx: Context, used: list[Buffer]) -> tuple[list[CStmt], list[Placed]
                 array.bytes,
             )
         )
-    total = sum(entry.bytes for entry in placed)
-    _check(ctx, placed, total)
-    if total <= ctx.target.static_shared:
-        return [line for _, line, _ in lines], placed, 0
-    return _dynamic(ctx, lines, placed)
+    return placed, lines
 
 
 def _declaration(
@@ -280,16 +300,22 @@ def _dynamic(
     from tile2c.transpile.render.expressions import CPrinter
 
     printer = CPrinter(ctx.target.dialect)
-    members, total = [], 0
+    inside: dict[tuple[str, ...], list[str]] = {}
+    total = 0
+    groups = {name: group for group in ctx.overlays for name in group}
+    starts: dict[tuple[str, ...], int] = {}
     for index, (name, line, size) in enumerate(lines):
         align = line.align or line.dtype.bytes
         dims = "".join(f"[{printer(dim)}]" for dim in line.names[0].dims)
         spelled = ctx.target.dialect.types[line.dtype.name]
         member = f"alignas({align}) {spelled} {name}{dims};"
-        members.append(f"{member}  // {bytes_words(size)}" if size >= 1024 else member)
-        start = -(-total // align) * align
+        member = f"{member}  // {bytes_words(size)}" if size >= 1024 else member
+        group = groups.get(name, (name,))
+        start = starts.setdefault(group, -(-total // align) * align)
         placed[index] = replace(placed[index], offset=start)
-        total = start + size
+        total = max(total, start + size)
+        inside.setdefault(group, []).append(member)
+    members = [line for group, parts in inside.items() for line in _member(group, parts)]
     total = -(-total // 128) * 128
     struct = ctx.namer.ours("Shared", "SharedTiles")
     ctx.need("shared_struct", name=struct, members="\n".join(members))
@@ -315,6 +341,14 @@ def _dynamic(
             )
         )
     return found, [replace(entry) for entry in placed], total
+
+
+def _member(group: tuple[str, ...], parts: list[str]) -> list[str]:
+    """A member of the struct, or those that lie in the same bytes."""
+    if len(group) == 1:
+        return parts
+    head = f"union {{  // in the same bytes, one after the other: {', then '.join(group)}"
+    return [head, *(f"    {part}" for part in parts), "};"]
 
 
 def _check(ctx: Context, placed: list[Placed], total: int) -> None:

@@ -36,15 +36,19 @@ class _Arc:
 
 
 def place_barriers(
-    nodes: Sequence[Node], *, leaves: bool = False
+    nodes: Sequence[Node],
+    *,
+    leaves: bool = False,
+    overlays: Sequence[tuple[str, ...]] = (),
 ) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
     """The nodes with barriers between them, each with the arcs it orders; and all arcs.
 
     `leaves`: some threads return early; no barrier can wait for them.
+    `overlays`: buffers that lie in the same bytes.
 
     reads   step tree          writes  step tree
     """
-    tree = _Tree(nodes)
+    tree = _Tree(nodes, overlays)
     if leaves:  # some threads return early and would be missed
         tree.divergent.add(())
     arcs = tree.arcs()
@@ -54,7 +58,8 @@ def place_barriers(
 
 
 class _Tree:
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[Node], overlays: Sequence[tuple[str, ...]] = ()) -> None:
+        self.bytes_of = {name: group[0] for group in overlays for name in group}
         self.nodes = tuple(nodes)
         self.places: list[_Place] = []
         self.runs: dict[Path, bool] = {}
@@ -100,8 +105,11 @@ class _Tree:
             return found
         for first in _effects(source.step):
             for second in sink.step.accesses:
-                if first.buffer != second.buffer or not (first.write or second.write):
+                places = [self.bytes_of.get(x.buffer, x.buffer) for x in (first, second)]
+                if places[0] != places[1] or not (first.write or second.write):
                     continue
+                if first.buffer != second.buffer and not second.write:
+                    continue  # it reads what was written since, which comes behind that write
                 found += self._pair(source, first, sink, second)
         return found
 
@@ -123,6 +131,8 @@ class _Tree:
 
     def _conflict(self, first: Access, second: Access) -> bool:
         """Whether different threads may touch the same element."""
+        if first.buffer != second.buffer:
+            return True  # in the same bytes, but not by the same elements
         if (first.atomic and second.atomic) or apart(first.cells, second.cells):
             return False
         return first.owner is None or first.owner != second.owner
@@ -155,6 +165,8 @@ class _Tree:
         gaps: frozenset[Path],
     ) -> _Arc:
         kind = "RAW" if first.write and not second.write else "WAW" if first.write else "WAR"
+        if first.buffer != second.buffer:  # whatever was done there, it is over
+            kind = "WAR"
         return _Arc(
             Arc(
                 source=source.step.quote,

@@ -29,8 +29,8 @@ from tile2c.transpile.lower.simt.context import Context
 _ARRAYS = ("shared", "fragment", "local", "variable")
 
 
-def without_unread(ctx: Context, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The block without them; what the author wrote for nothing is said aloud.
+def without_unread(ctx: Context, body: tuple[Stmt, ...], *, aloud: bool = True) -> tuple[Stmt, ...]:
+    """The block without them; `aloud`: the author wrote them for nothing, and is told.
 
     reads   tile IR      writes  the same
     """
@@ -42,7 +42,7 @@ def without_unread(ctx: Context, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         values = {var.name for stmt in inside for e in expressions(stmt) for var in variables(e)}
         for stmt in inside:
             for buffer in writes(stmt):
-                if buffer.scope in _ARRAYS and buffer.name not in used | told:
+                if aloud and buffer.scope in _ARRAYS and buffer.name not in used | told:
                     told.add(buffer.name)
                     ctx.diagnostics.warning(
                         "T2C322",

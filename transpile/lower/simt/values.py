@@ -96,6 +96,8 @@ def _call(ctx: Context, expr: Call) -> Expr:
     if expr.function == "clamp":
         ctx.need("clamp")
         return CCall(dtype=expr.dtype, function="clamp", args=expr.args)
+    if expr.function == "sigmoid" and expr.dtype.is_float:
+        return _sigmoid(ctx, expr)
     functions = ctx.target.dialect.functions
     if (expr.function, expr.dtype.name) in functions or not expr.dtype.is_float:
         return expr
@@ -109,6 +111,23 @@ def _call(ctx: Context, expr: Call) -> Expr:
         f"{expr.function} of {expr.dtype} is not available for {ctx.target.name}",
         expr.span,
     )
+
+
+def _sigmoid(ctx: Context, expr: Call) -> Expr:
+    """No dialect has it: a helper of float and of double, which narrow types are widened for."""
+    from tile2c.transpile.ir.dtypes import FLOAT32, FLOAT64
+
+    wide = FLOAT64 if expr.dtype == FLOAT64 else FLOAT32
+    dialect = ctx.target.dialect
+    ctx.need(
+        "sigmoid",
+        ctype=dialect.types[wide.name],
+        one="1.0" if wide == FLOAT64 else "1.f",
+        exp=dialect.functions["exp", wide.name],
+    )
+    (arg,) = (x if x.dtype == wide else Cast(dtype=wide, a=x) for x in expr.args)
+    found = CCall(dtype=wide, function="sigmoid", args=(arg,))
+    return found if expr.dtype == wide else Cast(dtype=expr.dtype, a=found)
 
 
 def _binary(ctx: Context, expr: Binary, place: Place) -> Expr:
