@@ -244,7 +244,7 @@ def _target(arch: str, static_shared: int, max_shared: int, summary: str) -> Sim
         module_suffix=".cubin",
         proven=_PROVEN.get(arch, "never run on silicon"),
         emulated="the samples",
-        compiled="" if number == 70 else "nvcc 13",
+        compiled="NVRTC 12.9" if number == 70 else "nvcc 13",
         summary=summary,
         host=replace(_HOST, together=_HOST.together.replace("{arch}", flag)),
         lanes=32,
