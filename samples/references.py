@@ -4,6 +4,8 @@ A function takes a kernel's input arrays in the author's order and returns the e
 computed in double precision; the caller rounds it to the output's type.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 
@@ -90,3 +92,67 @@ def top_k(X, k=6):
     order = np.argsort(-_wide(X)[:, ::-1], axis=1, kind="stable")  # of equal ones the last first
     columns = X.shape[1] - 1 - order[:, :k]
     return np.take_along_axis(_wide(X), columns, axis=1), columns
+
+
+def batched_gemm(A, B):
+    """A of shape [batch, M, K], B of shape [batch, K, N] -> [batch, M, N]"""
+    return _wide(A) @ _wide(B)
+
+
+def split_k_gemm(A, B, C):
+    """A of shape [M, K], B of shape [K, N], C as it was before -> [M, N]"""
+    return _wide(C) + _wide(A) @ _wide(B)
+
+
+def int4_gemm(A, B, scales, group_size=128):
+    """A of shape [M, K], B of shape [N, K / 2] in bytes, scales of shape [groups, N] -> [M, N]"""
+    pairs = np.stack(((B << 4).astype(np.int8) >> 4, B >> 4), axis=-1)
+    weights = _wide(pairs.reshape(len(B), -1)).T  # [K, N]
+    return _wide(A) @ (weights * np.repeat(_wide(scales), group_size, axis=0)[: len(weights)])
+
+
+def conv2d(data, kernel, stride=1, dilation=1, padding=1):
+    """data of shape [N, H, W, C], kernel of shape [KH, KW, C, F] -> [N, OH, OW, F]"""
+    image = np.pad(_wide(data), ((0, 0), (padding, padding), (padding, padding), (0, 0)))
+    rows, columns = kernel.shape[:2]
+    height = (image.shape[1] - dilation * (rows - 1) - 1) // stride + 1
+    width = (image.shape[2] - dilation * (columns - 1) - 1) // stride + 1
+    found = np.zeros((len(image), height, width, kernel.shape[3]))
+    for y, x in np.ndindex(rows, columns):
+        part = image[:, y * dilation :: stride, x * dilation :: stride]
+        found += part[:, :height, :width] @ _wide(kernel[y, x])
+    return found
+
+
+def _attention(q, k, v, causal):
+    """q of shape [M, dim], k and v of shape [N, dim] -> [M, dim]; the last query sees the last key"""
+    scores = _wide(q) @ _wide(k).T / np.sqrt(q.shape[1])
+    if causal:
+        last = np.arange(len(q))[:, None] + len(k) - len(q)
+        scores = np.where(np.arange(len(k)) <= last, scores, -np.inf)
+    return softmax(scores) @ _wide(v)
+
+
+def flash_attention(Q, K, V, causal=True):
+    """Q of shape [batch, heads, M, dim], K and V of shape [batch, heads, N, dim] -> as Q"""
+    found = np.empty(Q.shape)
+    for at in np.ndindex(Q.shape[:2]):
+        found[at] = _attention(Q[at], K[at], V[at], causal)
+    return found
+
+
+def gqa_attention(Q, K, V, causal=True):
+    """Q of shape [batch, N, heads, dim], K and V of shape [batch, N, heads / groups, dim] -> as Q"""
+    groups = Q.shape[2] // K.shape[2]
+    k, v = (np.repeat(x, groups, axis=2).swapaxes(1, 2) for x in (K, V))
+    return flash_attention(Q.swapaxes(1, 2), k, v, causal).swapaxes(1, 2)
+
+
+def varlen_attention(Q, K, V, starts, longest, causal=True):
+    """Q, K, V of shape [total, heads, dim], sequences from starts[b] to starts[b + 1] -> as Q"""
+    found = np.zeros(Q.shape)
+    for first, last in pairwise(starts):
+        for head in range(Q.shape[1]) if last > first else ():
+            q, k, v = (x[first:last, head] for x in (Q, K, V))
+            found[first:last, head] = _attention(q, k, v, causal)
+    return found

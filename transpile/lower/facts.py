@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import gcd, prod
 
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Cast, Compare, Const, Expr, Logical, Unary, Var, const
@@ -29,14 +29,6 @@ class Linear:
 
     terms: tuple[tuple[Expr, int], ...]
     constant: int
-
-    def divisible(self, by: int, known: Mapping[str, int]) -> bool:
-        """Whether every value is a multiple of `by`; `known` names variables' own divisors."""
-        for atom, coefficient in self.terms:
-            divisor = known.get(atom.name, 1) if isinstance(atom, Var) else 1
-            if coefficient * divisor % by:
-                return False
-        return self.constant % by == 0
 
 
 def linear(expr: Expr) -> Linear:
@@ -116,7 +108,22 @@ class Facts:
 
     def divisible(self, expr: Expr, by: int) -> bool:
         """Whether `expr` is always a multiple of `by`."""
-        return by == 1 or linear(self.spelled(expr)).divisible(by, self.divisors)
+        if by == 1:
+            return True
+        form = linear(self.spelled(expr))
+        return form.constant % by == 0 and all(
+            self._divides(atom, by // gcd(coefficient, by)) for atom, coefficient in form.terms
+        )
+
+    def _divides(self, atom: Expr, by: int) -> bool:
+        """Whether something that is no sum is always a multiple of `by`."""
+        if isinstance(atom, Var):
+            return self.divisors.get(atom.name, 1) % by == 0
+        if isinstance(atom, Binary) and atom.op in ("%", "truncmod"):
+            return self.divisible(atom.a, by) and self.divisible(atom.b, by)
+        if isinstance(atom, Binary) and atom.op == "*":
+            return self.divisible(atom.a, by) or self.divisible(atom.b, by)
+        return by == 1
 
     def less(self, a: Expr, b: Expr) -> bool:
         """Whether a < b always."""
@@ -125,6 +132,10 @@ class Facts:
     def at_least(self, expr: Expr, low: int) -> bool:
         """Whether expr >= low always."""
         expr = self.spelled(expr)
+        if isinstance(expr, Binary) and expr.op in ("min", "max"):
+            every = all if expr.op == "min" else any
+            if every(self.at_least(side, low) for side in (expr.a, expr.b)):
+                return True
         bound = self._lowest(linear(expr))
         if bound is not None and bound >= low:
             return True
@@ -179,6 +190,9 @@ class Facts:
             return None
         if isinstance(atom, Binary) and atom.op in ("//", "truncdiv", "ceildiv", "%", "truncmod"):
             by = linear(atom.b)
+            if by.terms and lowest and self.at_least(atom.b, 0):  # by 0 it would have no meaning
+                floored = atom.op == "%" or self.at_least(atom.a, 0)
+                return 0 if floored else None
             if by.terms or by.constant <= 0:
                 return None
             if atom.op in ("%", "truncmod"):
@@ -198,13 +212,18 @@ class Facts:
             if len(found) == 1 and lowest == (atom.op == "max"):
                 return found[0]
         if isinstance(atom, Binary) and atom.op == "*":
-            factors = [self._numeric(side, True) for side in (atom.a, atom.b)]
+            factors = [self._least(side) for side in (atom.a, atom.b)]
             if not lowest:  # both are at least 0, so the largest factors make the largest product
                 highest = [self._numeric(side, False) for side in (atom.a, atom.b)]
                 factors = highest if all(low is not None and low >= 0 for low in factors) else []
             if len(factors) == 2 and all(x is not None and x >= 0 for x in factors):
                 return prod(x for x in factors if x is not None)
         return None
+
+    def _least(self, expr: Expr) -> int | None:
+        """A number that the expression is never below."""
+        found = self._numeric(expr, True)
+        return 0 if (found is None or found < 0) and self.at_least(expr, 0) else found
 
     def _numeric(self, expr: Expr, lowest: bool) -> int | None:
         form = linear(expr)

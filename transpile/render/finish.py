@@ -165,9 +165,38 @@ def wrap(text: str, columns: int) -> str:
         _between(text, "||"),
         _operands(text),
     ):
-        if broken and all(len(line) <= columns for line in _packed(*broken, columns)):
-            return "\n".join(_packed(*broken, columns))
-    return text
+        if not broken:
+            continue
+        lines, below = _packed(*broken, columns), _below(*broken, columns)
+        fits = all(len(line) <= columns for line in lines)
+        if fits and not (below and len(below) < len(lines)):
+            return "\n".join(lines)
+        if below:
+            return "\n".join(below)
+    return "\n".join(_in_subscript(text, value, columns) or [text])
+
+
+def _below(head: str, pieces: list[str], columns: int) -> list[str] | None:
+    """Arguments in the lines below their call; None where that does not fit or is no call."""
+    if not head.endswith("(") or (not head[-2:-1].isidentifier() and not head.endswith(">(")):
+        return None
+    lines = _packed("    ", pieces, columns)
+    return [head, *lines] if all(len(line) <= columns for line in lines) else None
+
+
+def _in_subscript(text: str, value: int, columns: int) -> list[str] | None:
+    """A long address broken between the terms of its one subscript, or None."""
+    if not value or not text.endswith("];"):
+        return None
+    for before, indent in ((text[:value], ""), ("", "    ")):
+        rest = before + text[value:]
+        start = rest.find("[", len(before)) + 1
+        broken = _terms(rest, start) if start else None
+        lines = _packed(*broken, columns - len(indent)) if broken else []
+        if lines and all(len(indent + line) <= columns for line in lines):
+            found = [indent + line for line in lines]
+            return found if before else [text[:value].rstrip(), *found]
+    return None
 
 
 def _value(text: str) -> int:
@@ -213,8 +242,11 @@ def _outermost(text: str, *, call: bool) -> int | None:
 def _operands(text: str) -> tuple[str, list[str]] | None:
     """The statement up to its value, and the terms of the value."""
     start = _value(text) or (len("return ") if text.startswith("return ") else 0)
-    if not start:
-        return None
+    return _terms(text, start) if start else None
+
+
+def _terms(text: str, start: int) -> tuple[str, list[str]] | None:
+    """What stands before `start`, and the terms of the sum behind it."""
     pieces, depth, piece = [], 0, ""
     for place, char in enumerate(text[start:], start):
         depth += (char in "([{") - (char in ")]}")

@@ -12,6 +12,7 @@ from tile2c.transpile.ir.build.context import Builder, Poison, Stop, Value
 from tile2c.transpile.ir.build.elements import element
 from tile2c.transpile.ir.build.expressions import expression
 from tile2c.transpile.ir.build.hints import HINTS, assume, layout, swizzle
+from tile2c.transpile.ir.build.im2col import build_im2col
 from tile2c.transpile.ir.build.notes import Notes, keep_footer, notes, own_line_comments, with_notes
 from tile2c.transpile.ir.build.reducers import allocate_reducer
 from tile2c.transpile.ir.build.threads import thread_index
@@ -287,7 +288,7 @@ WARPGROUP_WAITS = (
 
 
 def _tile_statement(b: Builder, node: cst.Call, name: str) -> Stmt | None:
-    known = name in ("copy", "fill", "clear", "transpose", *GEMMS)
+    known = name in ("copy", "fill", "clear", "transpose", "im2col", *GEMMS)
     scan = name in ("cumsum", "cummax")
     if not (known or scan or name in reductions.REDUCTIONS):
         return None
@@ -301,6 +302,8 @@ def _tile_statement(b: Builder, node: cst.Call, name: str) -> Stmt | None:
         found = tiles.build_fill(b, node, name)
     elif name == "transpose":
         found = tiles.build_transpose(b, node)
+    elif name == "im2col":
+        found = build_im2col(b, node)
     else:
         found = tiles.build_gemm(b, node, name)
     if b.in_parallel and not isinstance(found, Store):

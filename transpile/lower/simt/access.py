@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile2c.transpile.ir import walk
-from tile2c.transpile.ir.expr import Buffer, Const, Expr, Load, Var, const
-from tile2c.transpile.ir.forms import Atomic, Stmt, Store
+from tile2c.transpile.ir.expr import (
+    Binary,
+    Buffer,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Var,
+    const,
+)
+from tile2c.transpile.ir.forms import Atomic, Let, Stmt, Store
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.facts import linear
 from tile2c.transpile.lower.simt.context import Context
@@ -31,15 +41,70 @@ def all_stores(body: Sequence[Stmt]) -> list[tuple[Buffer, tuple[Expr, ...]]]:
     ]
 
 
-def neighbours(index: tuple[Expr, ...], var: str) -> bool:
-    """Whether steps of `var` are steps to the next element: it counts once in the last index only."""
-    if not index or any(b.mentions(part, var) for part in index[:-1]):
+def neighbours(ctx: Context, index: tuple[Expr, ...], var: str, width: int) -> bool:
+    """Whether `width` steps of `var` from a multiple of it are steps to the next element."""
+    parts = [ctx.facts.spelled(part) for part in index]
+    if not parts or not all(steady(ctx, part, var, width) for part in parts[:-1]):
         return False
-    coefficients = [c for atom, c in linear(index[-1]).terms if b.mentions(atom, var)]
-    plain = [
-        atom for atom, _ in linear(index[-1]).terms if isinstance(atom, Var) and atom.name == var
-    ]
-    return coefficients == [1] and bool(plain)
+    return _counts(ctx, parts[-1], var, width)
+
+
+def steady(ctx: Context, expr: Expr, var: str, width: int) -> bool:
+    """Whether the expression stays the same for `width` steps of `var` from a multiple of it."""
+    expr = ctx.facts.spelled(expr)
+    if not b.mentions(expr, var):
+        return True
+    if isinstance(expr, Compare) and expr.op == "<" and steady(ctx, expr.b, var, width):
+        if _counts(ctx, expr.a, var, width) and ctx.facts.divisible(expr.b, width):
+            return _starts_whole(ctx, expr.a, var, width)  # a whole group is below, or none of it
+    if not isinstance(expr, Binary):
+        return False
+    if expr.op in ("//", "truncdiv") and not b.mentions(expr.b, var):
+        if _counts(ctx, expr.a, var, width) and _starts_whole(ctx, expr.a, var, width):
+            return ctx.facts.divisible(expr.b, width)
+    return steady(ctx, expr.a, var, width) and steady(ctx, expr.b, var, width)
+
+
+def _counts(ctx: Context, expr: Expr, var: str, width: int) -> bool:
+    """Whether the expression grows by one with each of `width` steps of `var`."""
+    moving = [(atom, c) for atom, c in linear(expr).terms if not steady(ctx, atom, var, width)]
+    if len(moving) != 1 or moving[0][1] != 1:
+        return False
+    ((atom, _),) = moving
+    if isinstance(atom, Var):
+        return atom.name == var
+    return (
+        isinstance(atom, Binary)
+        and atom.op in ("%", "truncmod")
+        and not b.mentions(atom.b, var)
+        and _counts(ctx, atom.a, var, width)
+        and _starts_whole(ctx, atom.a, var, width)
+        and ctx.facts.divisible(atom.b, width)
+    )
+
+
+def _starts_whole(ctx: Context, expr: Expr, var: str, width: int) -> bool:
+    """Whether the expression is a multiple of `width` where `var` is."""
+    return ctx.facts.divisible(b.substitute(expr, {var: const(0)}), width)
+
+
+PlainLoad = tuple[tuple[Let, ...], Store, Expr | None, Load]
+
+
+def plain_load(body: Sequence[Stmt]) -> PlainLoad | None:
+    """(names bound before, store, condition, load) of a body that stores one element of a buffer as it
+    is, or zero where a condition does not hold; None of any other."""
+    *lets, store = body
+    if not isinstance(store, Store):
+        return None
+    bound = tuple(let for let in lets if isinstance(let, Let))
+    value: Expr = store.value
+    condition: Expr | None = None
+    if isinstance(value, Select) and isinstance(value.b, Const) and value.b.value == 0:
+        condition, value = value.condition, value.a
+    if len(bound) != len(lets) or not isinstance(value, Load):
+        return None
+    return bound, store, condition, value
 
 
 def grouped(ctx: Context, buffer: Buffer) -> bool:
@@ -53,8 +118,9 @@ def alignment(ctx: Context, buffer: Buffer, index: tuple[Expr, ...], var: str, w
 
     "always"; "rows": if rows start aligned, which a run-time pitch leaves open; or "never".
     """
-    start = b.substitute(index[-1], {var: const(0)})
-    if not ctx.facts.divisible(start, width) or not ctx.facts.non_negative(index[-1]):
+    if not _starts_whole(
+        ctx, ctx.facts.spelled(index[-1]), var, width
+    ) or not ctx.facts.non_negative(index[-1]):
         return "never"
     answer = "always"
     for part, stride in zip(index[:-1], ctx.pitch(buffer)[:-1], strict=True):
@@ -77,7 +143,7 @@ def vector_width(
         for buffer, index in accesses
         if buffer.scope in ("global", "shared")
         and not grouped(ctx, buffer)
-        and neighbours(index, var)
+        and neighbours(ctx, index, var, 2)
         and buffer.dtype.bits >= 8
     ]
     if not memory or any(buffer.dtype.name in ctx.target.lone_types for buffer, _ in memory):
@@ -85,6 +151,7 @@ def vector_width(
     width = ctx.target.vector_bytes // max(buffer.dtype.bytes for buffer, _ in memory)
     while width > 1 and (
         extent % width
+        or not all(neighbours(ctx, index, var, width) for _, index in memory)
         or any(alignment(ctx, buffer, index, var, width) == "never" for buffer, index in memory)
     ):
         width //= 2

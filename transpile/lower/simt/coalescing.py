@@ -87,7 +87,7 @@ def _narrow(
     size = buffer.dtype.bytes
     last = loop.loop_vars[-1].name
     wanted = WORD // size
-    if iteration.width * size >= WORD or not neighbours(index, last) or len(index) < 2:
+    if iteration.width * size >= WORD or not neighbours(ctx, index, last, 2) or len(index) < 2:
         return False
     extent = b.known(loop.extents[-1])
     if extent is None or extent % wanted or extent < FEW:

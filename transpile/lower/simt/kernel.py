@@ -173,6 +173,10 @@ def starting_facts(function: Function, launch: Launch) -> Facts:
         facts = facts.with_range(var, const(0), extent)
     for var, count in zip(launch.thread_vars, launch.threads, strict=False):
         facts = facts.with_range(var, const(0), const(count))
+    for param in function.params:  # tensors have no negative extents
+        for extent in param.tensor.shape if param.tensor is not None else ():
+            if not isinstance(extent, Const | Var):
+                facts = facts.with_condition(b.compare(">=", extent, const(0)))
     for stmt in statements(launch.body):
         if isinstance(stmt, Let):
             facts = facts.with_meaning(stmt.var, stmt.value)

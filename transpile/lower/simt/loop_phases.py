@@ -53,7 +53,7 @@ def _loop(
             continue
         vector = (
             plain
-            and neighbours(index, last)
+            and neighbours(ctx, index, last, width)
             and alignment(ctx, buffer, index, last, width) != "never"
         )
         size = buffer.dtype.bytes * (width if vector else 1)

@@ -36,6 +36,8 @@ from tile2c.transpile.lower.simt.access import (
     all_stores,
     grouped,
     neighbours,
+    plain_load,
+    steady,
 )
 from tile2c.transpile.lower.simt.coalescing import warn_of_scattered
 from tile2c.transpile.lower.simt.context import Context
@@ -112,6 +114,7 @@ class _Body:
         self.after: list[CStmt] = []
         self.names: list[str] = []
         self.varying: frozenset[str] = frozenset()  # named values that differ along a vector
+        self.mask: Expr | None = None  # a condition (IR) on a whole vector that is loaded
 
     def statements(self) -> tuple[CStmt, ...]:
         rows = self._skip_condition()
@@ -315,7 +318,7 @@ class _Body:
         return (
             buffer.scope in ("global", "shared")
             and not grouped(self.ctx, buffer)
-            and neighbours(index, self.last)
+            and neighbours(self.ctx, index, self.last, self.it.width)
             and not any(b.mentions(part, name) for part in index for name in self.varying)
             and alignment(self.ctx, buffer, index, self.last, self.it.width) != "never"
         )
@@ -360,31 +363,48 @@ class _Body:
         return self.it.vector
 
     def _direct(self, body: tuple[Stmt, ...]) -> tuple[CStmt, ...] | None:
-        """A plain copy needs no loop over the vector's elements."""
-        if len(body) != 1:
+        """A plain copy needs no loop over the vector's elements; nor does one that leaves zeros where
+        a condition says so of the whole vector."""
+        found = plain_load(body)
+        if found is None:
             return None
-        (stmt,) = body
-        if not isinstance(stmt, Store) or not isinstance(stmt.value, Load):
+        lets, stmt, condition, source = found
+        if any(let.var.name not in self.ctx.facts.meanings for let in lets):
             return None
-        source, buffer = stmt.value, stmt.buffer
+        if condition is not None and not self.ctx.facts.holds(condition):
+            if stmt.buffer.scope == "global":
+                return None
+            if not steady(self.ctx, condition, self.last, self.it.width):
+                return None
+            self.mask = condition
+        varying, self.varying = self.varying, frozenset()  # here all names mean arithmetic
+        known = len(self.before)
+        calls = self._direct_calls(stmt, source)
+        if calls is None:
+            self.mask, self.varying = None, varying
+            return None
+        for let in reversed(lets):  # said of the vector's first element
+            if _uses((*self.before, *calls), let.var.name):
+                self.before[known:known] = lower_scalars(self.ctx, (let,), self.it.place)
+        return (*self.before, *calls)
+
+    def _direct_calls(self, stmt: Store, source: Load) -> tuple[CStmt, ...] | None:
+        buffer = stmt.buffer
         into = self._row_of(buffer, stmt.index)
         out_of = self._row_of(source.buffer, source.index)
         if into is not None and self._moves_as_vector(source.buffer, source.index):
-            call = Do(call=self._load_call(into, source.buffer, source.index))
-            return (*self.before, call)
+            return (Do(call=self._load_call(into, source.buffer, source.index)),)
         if out_of is not None and self._moves_as_vector(buffer, stmt.index):
-            call = Do(call=self._store_call(out_of, buffer, stmt.index))
-            return (*self.before, call)
+            return (Do(call=self._store_call(out_of, buffer, stmt.index)),)
         if self._moves_as_vector(buffer, stmt.index) and self._moves_as_vector(
             source.buffer, source.index
         ):
             if self._can_start(source.dtype.bytes, buffer):
-                call = Do(call=self._start_call(buffer, stmt.index, source))
-                return (*self.before, call)
+                return (Do(call=self._start_call(buffer, stmt.index, source)),)
             whole = Element(dtype=source.dtype, array=self._array(source), subscripts=())
             load = Do(call=self._load_call(whole, source.buffer, source.index))
             store = Do(call=self._store_call(whole, buffer, stmt.index))
-            return (*self.before, load, store)
+            return (load, store)
         return None
 
     def _can_start(self, element_bytes: int, buffer: Buffer) -> bool:
@@ -447,7 +467,8 @@ class _Body:
         running = self.ctx.running
         if running is None:
             return None
-        return step_of(self.ctx, running.var, source.buffer, source.index)
+        index = running.spelled(source.index)
+        return step_of(self.ctx, running.var, source.buffer, index)
 
     def _rows_apart(self, source: Load) -> tuple[Expr, int, Expr, Expr] | None:
         """The turn, rows a turn, their pitch and the first address, where turns take whole rows."""
@@ -471,6 +492,7 @@ class _Body:
         values = {**it.place.values, own: start, loop.loop_vars[1].name: column}
         if self.ctx.running is not None and self._step(source) is not None:
             values[self.ctx.running.var.name] = self.ctx.running.start
+            source = replace(source, index=self.ctx.running.spelled(source.index))
         place = Place(values=values)
         where = offset(self.ctx, source.buffer, source.index, place)
         element = Element(dtype=source.dtype, array=source.buffer.name, subscripts=(where,))
@@ -509,8 +531,9 @@ class _Body:
     def _valid(self, buffer: Buffer, index: tuple[Expr, ...]) -> Expr | None:
         """How many of the vector's elements are inside, or None if all are, always."""
         place = self.it.place
-        checks = guards(self.ctx, buffer, index, place)
-        rows = [check for check in checks if not b.mentions(check, self.last)]
+        lead = replace(buffer, shape=buffer.shape[:-1])
+        rows = [*([self.mask] if self.mask is not None else ())]
+        rows += guards(self.ctx, lead, index[:-1], place)
         tail = not self.ctx.facts.less(index[-1], buffer.shape[-1])
         if not rows and not tail:
             return None

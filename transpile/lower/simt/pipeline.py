@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Const, Expr, Select, Var, const
+from tile2c.transpile.ir.expr import Binary, Const, Expr, Select, Var, const
 from tile2c.transpile.ir.forms import Jump, Let, Pipelined, Stmt
 from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower import build as b
@@ -97,6 +97,7 @@ class _Pipeline:
         self.depth = self._depth_expr()
         self.tiles = [tile_of(load).name for load in staging.loads]
         self.bound = bound_for(stmt, staging.loads) or ()
+        self.fixed = fixed_ones(stmt, self.bound)
         self.counted = staging.depth & (staging.depth - 1) != 0 and not _skips(stmt.body)
         self.loads = f"loads of {' and '.join(self.tiles)}"  # names them in `--emit plan`
 
@@ -112,7 +113,7 @@ class _Pipeline:
         facts = ctx.facts
         ctx.facts = facts.with_range(self.stmt.var, self.stmt.start, self.stmt.stop)
         load = ctx.namer.ours("load_tiles", f"load_{'_'.join(self.tiles)}")
-        steps: list[Node] = [self._lambda(load, slot)]
+        steps: list[Node] = [*fixed_step(ctx, self.fixed), self._lambda(load, slot)]
         stop, declared = self._stop()
         if staging.ahead:
             steps.append(self._prologue(load, stop, declared))
@@ -130,13 +131,16 @@ class _Pipeline:
         """The loads of one round, called for one round after the other."""
         ctx = self.ctx
         body: list[CStmt] = []
-        running = None if self.bound else Running(self.stmt.var, self._start())
+        inside = [let for let in self.bound if let not in self.fixed]
+        running = Running(self.stmt.var, self._start())
+        for let in inside:
+            running.bind(let.var, let.value)
         fill = ctx.namer.ours("fill", "fill_stage") if self.counted else slot
         if self.counted:
             self._use(fill)
         elif slot:
             body.append(self._slot(slot, self.round))
-        body += lower_scalars(ctx, self.bound, Place(values={}))
+        body += lower_scalars(ctx, inside, Place(values={}))
         ctx.running = running
         for load in self.staging.loads:
             step = lower_parallel(ctx, staged_load(ctx, load))
@@ -144,8 +148,8 @@ class _Pipeline:
                 assert isinstance(stmt, Section)
                 body.append(replace(stmt, blank=False))
         ctx.running = None
-        declared: list[CStmt] = list(running.declared) if running else []
-        body += running.advanced if running else []
+        declared: list[CStmt] = list(running.declared)
+        body += running.advanced
         if self.counted:
             declared.append(_counters(fill, slot))
             body.append(self._next(fill))
@@ -179,7 +183,7 @@ class _Pipeline:
         from tile2c.transpile.lower.simt.values import Place, convert
 
         stop = convert(self.ctx, self.stmt.stop, Place(values={}))
-        if b.known(stop) is not None or isinstance(stop, Var):
+        if is_short(stop):
             return stop, None
         name = self.ctx.namer.ours(f"{self.var}_end", f"{self.var}_stop")
         declared = Local(dtype=INT32, names=(Declarator(name=name, value=stop),))
@@ -238,7 +242,7 @@ class _Pipeline:
         issue = self._issue(load, stop)
         wait = self._wait(ahead)
         body += [wait, issue] if ahead else [issue, wait]
-        body += self.lower_body(rest_of(self.stmt, self.staging.loads, self.bound))
+        body += self.lower_body(rest_of(self.stmt, self.staging.loads, self.bound, self.fixed))
         if self.counted:
             body.append(Step(body=(self._next(slot),)))
         frame = Loop(
@@ -301,9 +305,33 @@ def _skips(body: Sequence[Stmt]) -> bool:
     return any(isinstance(stmt, Jump) for stmt in statements(tuple(body)))
 
 
-def rest_of(stmt: Pipelined, loads: Sequence[TileLoad], bound: Sequence[Let]) -> list[Stmt]:
-    """The round without its loads, and without names that only they need."""
-    moved = {id(load) for load in loads}
+def is_short(stop: Expr) -> bool:
+    """Whether a loop's end can be said twice: a name, a number, or one operation on numbers."""
+    if isinstance(stop, Binary) and b.known(stop) is not None:
+        return all(isinstance(side, Const) for side in (stop.a, stop.b))
+    return isinstance(stop, Const | Var)
+
+
+def fixed_ones(stmt: Pipelined, bound: Sequence[Let]) -> tuple[Let, ...]:
+    """Those of the names that mean the same in every round."""
+    changing = {stmt.var.name}
+    for let in bound:
+        if any(b.mentions(let.value, name) for name in changing):
+            changing.add(let.var.name)
+    return tuple(let for let in bound if let.var.name not in changing)
+
+
+def fixed_step(ctx: Context, fixed: Sequence[Let]) -> list[Node]:
+    """Names that are bound once, in front of the loop."""
+    body = lower_scalars(ctx, fixed, Place(values={}))
+    return [Step(body=(Section(body=body),))] if body else []
+
+
+def rest_of(
+    stmt: Pipelined, loads: Sequence[TileLoad], bound: Sequence[Let], fixed: Sequence[Let]
+) -> list[Stmt]:
+    """The round without its loads, and without names that only they need or that stand before it."""
+    moved = {id(x) for x in (*loads, *fixed)}
     rest = [x for x in stmt.body if id(x) not in moved]
     for let in reversed(bound):
         if let.var.name not in names_in([x for x in rest if x is not let]):

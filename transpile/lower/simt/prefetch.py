@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var, const
+from tile2c.transpile.ir.expr import Buffer, Expr, Load, const
 from tile2c.transpile.ir.forms import Parallel, Pipelined, Stmt, Store
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
@@ -28,14 +28,14 @@ from tile2c.transpile.lower.plan import (
     Loop,
     Section,
 )
-from tile2c.transpile.lower.simt.access import vector_width
+from tile2c.transpile.lower.simt.access import plain_load, vector_width
 from tile2c.transpile.lower.simt.context import Context, Ring
 from tile2c.transpile.lower.simt.layouts import default_layout, grouped_layout
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
-from tile2c.transpile.lower.simt.pipeline import rest_of
+from tile2c.transpile.lower.simt.pipeline import fixed_ones, fixed_step, is_short, rest_of
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
-from tile2c.transpile.lower.simt.tile_loads import TileLoad, bound_for, loop_of, masked, tile_of
+from tile2c.transpile.lower.simt.tile_loads import TileLoad, bound_for, loop_of, tile_of
 from tile2c.transpile.lower.simt.values import Place, convert
 
 LowerBody = Callable[[Sequence[Stmt]], list[Node]]
@@ -118,6 +118,7 @@ class _Prefetch:
         self.lower_body = lower_body
         self.tiles = [tile_of(load).name for load in loads]
         self.bound = bound_for(stmt, loads) or ()
+        self.fixed = fixed_ones(stmt, self.bound)
 
     def nodes(self) -> list[Node]:
         ctx, stmt = self.ctx, self.stmt
@@ -134,12 +135,11 @@ class _Prefetch:
         self.load = ctx.namer.ours("load_tiles", f"load_{tiles}")
         self.store = ctx.namer.ours("store_tiles", f"store_{tiles}")
         slot = [self._slot()] if self.slot else []
+        inside = [let for let in self.bound if let not in self.fixed]
+        names = lower_scalars(ctx, inside, Place(values={}))
         nodes: list[Node] = [
-            self._lambda(
-                self.load,
-                lower_scalars(ctx, self.bound, Place(values={})),
-                [half.fetch for half in halves],
-            ),
+            *fixed_step(ctx, self.fixed),
+            self._lambda(self.load, names, [half.fetch for half in halves]),
             self._lambda(self.store, slot, [half.put for half in halves]),
         ]
         self.stop, declared = self._stop()
@@ -155,7 +155,7 @@ class _Prefetch:
     def _halves(self, load: TileLoad) -> _Halves:
         ctx = self.ctx
         loop = loop_of(ctx, load)
-        (store,) = loop.body
+        store = loop.body[-1]
         assert isinstance(store, Store)
         registers = self._registers(loop, store)
         at = tuple(loop.loop_vars)
@@ -163,7 +163,7 @@ class _Prefetch:
         fetch = ParallelLoop(
             loop_vars=loop.loop_vars,
             extents=loop.extents,
-            body=(replace(store, buffer=registers, index=at),),
+            body=(*loop.body[:-1], replace(store, buffer=registers, index=at)),
             quote=load.quote,
             comments=load.comments,
             layout=layout,
@@ -181,9 +181,10 @@ class _Prefetch:
         facts = ctx.facts
         for var, extent in zip(loop.loop_vars, loop.extents, strict=True):
             ctx.facts = ctx.facts.with_range(var, const(0), extent)
-        source = masked(store.value)
-        assert source is not None
-        accesses = [(source[1].buffer, source[1].index), (store.buffer, store.index)]
+        found = plain_load(loop.body)
+        assert found is not None
+        source = found[3]
+        accesses = [(source.buffer, source.index), (store.buffer, store.index)]
         width = vector_width(ctx, accesses, loop.loop_vars[-1].name, shape[-1])
         ctx.facts = facts
         registers = Buffer(name=name, scope="fragment", shape=loop.extents, dtype=tile.dtype)
@@ -217,7 +218,7 @@ class _Prefetch:
     def _stop(self) -> tuple[Expr, CStmt | None]:
         """The loop's end; named when it is more than a step of arithmetic."""
         stop = convert(self.ctx, self.stmt.stop, Place(values={}))
-        if b.known(stop) is not None or isinstance(stop, Var):
+        if is_short(stop):
             return stop, None
         name = self.ctx.namer.ours(f"{self.var}_end", f"{self.var}_stop")
         declared = Local(dtype=INT32, names=(Declarator(name=name, value=stop),))
@@ -255,7 +256,7 @@ class _Prefetch:
     def _loop(self) -> LoopStep:
         stmt = self.stmt
         ahead = Step(body=(self._next_load(),), quote=stmt.quote)
-        work = self.lower_body(rest_of(stmt, self.loads, self.bound))
+        work = self.lower_body(rest_of(stmt, self.loads, self.bound, self.fixed))
         body: list[Node] = []
         if self.depth > 1:
             later = self._call(self.store, b.add(self.round, const(1)))

@@ -22,6 +22,7 @@ class Running:
 
     var: Var
     start: Expr  # of the loop, as the text has it
+    names: dict[str, Expr] = field(default_factory=dict)  # bound in each round: what they mean
     declared: list[CStmt] = field(default_factory=list)
     advanced: list[CStmt] = field(default_factory=list)
 
@@ -30,6 +31,14 @@ class Running:
         pointer = Declarator(name=name, value=first)
         self.declared.append(Local(dtype=dtype, ctype=ctype, const=False, names=(pointer,)))
         self.advanced.append(Assign(target=b.local(name), value=step, op="+="))
+
+    def bind(self, var: Var, value: Expr) -> None:
+        """A name that is bound in each round, known to pointers by what it means."""
+        self.names[var.name] = b.substitute(value, self.names)
+
+    def spelled(self, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The index without names that only exist inside a round."""
+        return tuple(b.substitute(part, self.names) for part in index)
 
 
 def step_of(ctx: Context, var: Var, buffer: Buffer, index: tuple[Expr, ...]) -> Expr | None:
@@ -57,11 +66,7 @@ def _named(part: Expr, var: Var, factor: int) -> Const:
     for found in b.walk(part):
         if isinstance(found, Binary) and found.op == "*":
             for one, other in ((found.a, found.b), (found.b, found.a)):
-                if (
-                    isinstance(one, Var)
-                    and one.name == var.name
-                    and isinstance(other, Const)
-                    and other.value == factor
-                ):
+                moves = b.mentions(one, var.name) and (var, 1) in linear(one).terms
+                if moves and isinstance(other, Const) and other.value == factor:
                     return other
     return const(factor)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile2c.transpile.ir.expr import Buffer, Const, Expr, Load, Select, Var
+from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var
 from tile2c.transpile.ir.forms import Copy, Let, Parallel, Pipelined, Stmt, Store
 from tile2c.transpile.ir.walk import reads, statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copy_loop, stages
+from tile2c.transpile.lower.simt.access import plain_load
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import walk
 
@@ -90,30 +91,15 @@ def written(*body: Stmt) -> set[str]:
 
 def _stages(loop: Parallel) -> bool:
     """Whether the loop brings elements of a tensor to a shared tile as they are, or zeros."""
-    if len(loop.body) != 1 or not isinstance(loop.body[0], Store):
+    found = plain_load(loop.body)
+    if found is None:
         return False
-    store, source = loop.body[0], masked(loop.body[0].value)
-    return (
-        store.buffer.scope == "shared"
-        and source is not None
-        and source[1].buffer.scope == "global"
-        and source[1].dtype == store.buffer.dtype
-    )
-
-
-def masked(value: Expr) -> tuple[Expr | None, Load] | None:
-    """(condition, load) of `load if condition else 0`, which is what a guarded load is; else None."""
-    if isinstance(value, Load):
-        return None, value
-    if isinstance(value, Select) and isinstance(value.b, Const) and value.b.value == 0:
-        inner = masked(value.a)
-        if inner is not None and inner[0] is None:
-            return value.condition, inner[1]
-    return None
+    _, store, _, source = found
+    return store.buffer.scope == "shared" and source.buffer.scope == "global"
 
 
 def _store(loop: Parallel) -> Store:
-    (store,) = loop.body
+    store = loop.body[-1]
     assert isinstance(store, Store)
     return store
 
@@ -122,17 +108,20 @@ def _read(load: TileLoad) -> list[Load]:
     """What is read of tensors; of a copy one element stands for all."""
     if isinstance(load, Copy):
         return [Load(dtype=load.src.buffer.dtype, buffer=load.src.buffer, index=load.src.starts)]
-    source = masked(_store(load).value)
-    return [source[1]] if source is not None else []
+    found = plain_load(load.body)
+    return [found[3]] if found is not None else []
 
 
 def _places(load: TileLoad) -> list[Expr]:
     """What says where the load reads."""
     if isinstance(load, Copy):
         return list(load.src.starts)
-    condition, source = masked(_store(load).value) or (None, None)
-    found = list(source.index) if source is not None else []
-    return [*found, condition] if condition is not None else found
+    found = plain_load(load.body)
+    if found is None:
+        return []
+    lets, _, condition, source = found
+    conditions = [condition] if condition is not None else []
+    return [*(let.value for let in lets), *source.index, *conditions]
 
 
 def _fills(load: TileLoad) -> bool:

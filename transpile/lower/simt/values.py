@@ -133,7 +133,9 @@ def _sigmoid(ctx: Context, expr: Call) -> Expr:
 def _binary(ctx: Context, expr: Binary, place: Place) -> Expr:
     a, y = convert(ctx, expr.a, place), convert(ctx, expr.b, place)
     if expr.op in ("//", "%", "ceildiv") and expr.dtype.is_integer:
-        plain = ctx.facts.non_negative(expr.a) and ctx.facts.at_least(expr.b, 1)
+        plain = ctx.facts.non_negative(expr.a) and ctx.facts.non_negative(
+            expr.b
+        )  # 0 has no meaning
         if plain:
             return {"//": b.div, "%": b.mod, "ceildiv": b.ceil_div}[expr.op](a, y)
         helper = {"//": "floor_div", "%": "floor_mod", "ceildiv": "ceil_div"}[expr.op]

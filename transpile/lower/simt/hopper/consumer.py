@@ -16,6 +16,7 @@ from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, barrie
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, store_through_shared
+from tile2c.transpile.lower.simt.pipeline import rest_of
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
 from tile2c.transpile.lower.simt.tile_loads import touched
 from tile2c.transpile.lower.simt.values import Place, convert
@@ -59,8 +60,8 @@ class ConsumerLowering(BlockLowering):
         facts = ctx.facts
         runs = facts.at_least(b.sub(loop.stop, loop.start), 1)
         ctx.facts = facts.with_range(loop.var, loop.start, loop.stop)
-        loads = {id(load.copy) for load in self.roles.loads}
-        statements = [x for x in loop.body if id(x) not in loads]
+        loads = [load.copy for load in self.roles.loads]
+        statements = rest_of(loop, loads, self.roles.inside, ())
         late = self._late(statements)
         start = convert(ctx, loop.start, place)
         body = self._round(statements, start, late)

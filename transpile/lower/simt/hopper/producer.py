@@ -19,6 +19,7 @@ from tile2c.transpile.lower.simt.hopper.calls import (
     slots,
 )
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
+from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.values import Place, convert
 
 
@@ -52,6 +53,7 @@ def _rounds(ctx: Context, roles: Roles, stop: Expr) -> CStmt:
         ),
         Do(call=call("barrier_expect", barrier("full", STAGE), _stage_bytes(roles))),
     ]
+    body += lower_scalars(ctx, roles.inside, Place(values={}))
     body += [_tile(ctx, load, (STAGE,), barrier("full", STAGE)) for load in roles.loads]
     body.append(do("ring.advance"))
     frame = Loop(

@@ -17,7 +17,7 @@ from tile2c.transpile.lower.simt.hopper.calls import STAGE
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_warpgroups
-from tile2c.transpile.lower.simt.tile_loads import movable, touches, written
+from tile2c.transpile.lower.simt.tile_loads import bound_for, movable, touches, written
 
 RING_STAGES = "ring_stages"  # the depth's name where it is not the author's
 _BARRIER_BYTES = 16  # full and empty of one stage
@@ -43,6 +43,7 @@ class Roles:
     loads: tuple[TileLoad, ...]
     once: tuple[TileLoad, ...]  # tiles that are loaded before the loop and stay
     bound: tuple[Let, ...]  # names in front of the loop that the producer needs too
+    inside: tuple[Let, ...]  # names that each round binds for its loads
     held: frozenset[str]  # fragments that are first operands: their warpgroup multiplies them
     products: dict[int, WarpgroupPlan]  # by identity of the gemm
     depth: int
@@ -68,11 +69,15 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
     loads, once = _loads(ctx, body, loop, products, _parts(products, plans))
     _check_whole(products)
     depth, extent = _depth(ctx, loop, loads)
+    inside = bound_for(loop, [load.copy for load in loads])
+    if inside is None:
+        raise Unfit("what a round loads depends on what it reads")
     return Roles(
         loop=loop,
         loads=loads,
         once=once,
         bound=_bound(body, loop, (*loads, *once)),
+        inside=inside,
         held=held,
         products=plans,
         depth=depth,
@@ -97,13 +102,9 @@ def _bound(body: tuple[Stmt, ...], loop: Pipelined, loads: tuple[TileLoad, ...])
                 raise Unfit(f"what the loop loads depends on {part.buffer.name}")
             if not isinstance(part, Var) or part.name in wanted:
                 continue
-            if part.name in inside:
-                raise Unfit(
-                    f"what the loop loads depends on {part.name}, which is set in each round"
-                )
-            if part.name in lets:
+            if part.name in inside or part.name in lets:
                 wanted.add(part.name)
-                pending.append(lets[part.name].value)
+                pending.append((inside | lets)[part.name].value)
     return tuple(let for name, let in lets.items() if name in wanted)
 
 
