@@ -53,6 +53,7 @@ CODES: dict[str, str] = {
     "T2C245": "something that cannot be assigned to",
     "T2C246": "an element, a region or a number where another of these is needed",
     "T2C247": "a parameter without a usable type",
+    "T2C248": "floats of different types: a conversion that costs range or speed",
     # 3xx: tile statements: copy, gemm, reduce, loops
     "T2C301": "regions of different shapes",
     "T2C302": "an address with fewer indices than the other side of a copy has dimensions",

@@ -61,7 +61,28 @@ def unify(b: Builder, left: Value, right: Value, node: cst.CSTNode, what: str) -
             node,
             help="convert one side, as in T.cast(x, T.float32)",
         )
+    if left.host is None and right.host is None:
+        _tell_cost(b, left.dtype, right.dtype, node, what)
     return found
+
+
+def _tell_cost(b: Builder, a: DType, c: DType, node: cst.CSTNode, what: str) -> None:
+    """A warning where the types of two floats cost range or speed that nobody asked for."""
+    if {a.name, c.name} == {"float16", "bfloat16"}:
+        b.warning(
+            "T2C248",
+            f"{what} of {a} and {c} is done in float16: what bfloat16 holds beyond 65504 is infinite",
+            node,
+            help="convert both sides, as in T.cast(x, T.float32)",
+        )
+    narrow = [x for x in (a, c) if x.is_float and x.bits < 64]
+    if FLOAT64 in (a, c) and narrow and what not in ("`+`", "`-`"):  # sums are meant to be wide
+        b.warning(
+            "T2C248",
+            f"{what} of {a} and {c} is done in float64, for which most chips have few units",
+            node,
+            help=f"convert the wide side, as in T.cast(x, T.{narrow[0]})",
+        )
 
 
 def convert(b: Builder, value: Value, dtype: DType, node: cst.CSTNode | None) -> Expr:
