@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,6 +15,7 @@ from tile2c.runtime.tensor_maps import resolve
 from tile2c.transpile.cli.main import main
 from tile2c.transpile.render.launcher.expressions import CExpressions
 
+HEADERS = Path(__file__).parents[2] / "runtime" / "emulate" / "host" / "include"
 STYLE = Path(__file__).parents[2] / ".clang-format"
 
 
@@ -101,6 +103,21 @@ def test_a_launcher_belongs_to_one_kernel(
     assert main(command) == 1
     assert "error[T2C602]: add.h belongs to add.cu, not to add.hip" in capsys.readouterr().err
     assert not Path("out/add.hip").exists()
+
+
+@pytest.mark.parametrize("name", ["launch", "Grid", "encode", "address", "kernels", "largest_size"])
+def test_kernels_and_arguments_named_as_the_launcher_names_things(name: str) -> None:
+    text = (SAMPLES / "gemm.py").read_text()
+    for old, new in ((r"gemm\(", f"{name}("), ("A", "dims"), ("B", "status"), ("C", "made")):
+        text = re.sub(rf"\b{old}(?!_)" if old != r"gemm\(" else r"(?<!T\.)\bgemm\(", new, text)
+    Path("p.py").write_text(text)
+    generate("p.py", "-o", "out", "--launcher", "--target", "cuda:sm_90a")
+    command = [
+        "g++", "-std=c++17", "-Wall", "-Werror", f"-I{HEADERS / 'cuda'}", "-fsyntax-only",
+        f"out/{name}_launch.cpp",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_kernel_named_as_a_launcher(capsys: pytest.CaptureFixture[str]) -> None:

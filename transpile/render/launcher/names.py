@@ -19,7 +19,10 @@ _SYSTEM_HEADERS = frozenset(
     "stddef stdint stdio stdlib string strings tgmath thread threads time uchar unistd wchar "
     "wctype".split()
 )
-_OURS = frozenset("address args bytes_of grid launch encode largest_size least most status".split())
+_OURS = frozenset(
+    "Grid address args blocks box bytes_of ceil_divided dim3 dims divided encode floor_divided "
+    "floor_modulo grid kernels largest_size launch least made most needed size_t status steps strides".split()
+)
 
 
 @dataclass(slots=True)
