@@ -171,6 +171,11 @@ class Launch:
             (1, self.variable),
             (2, self.store),
             (1, self.chain),
+            (2, self.several),
+            (1, self.part),
+            (1, self.gather),
+            (1, self.flat),
+            (1, self.running),
         ]
         draws = [draw for weight, draw in kinds for _ in range(weight)]
         self.load("MN")
@@ -469,6 +474,106 @@ class Launch:
         lines = [f"    {line}" for line in self.loop("MN", [body])]
         self.statements.append([f"for q in {loop}({count}):", *lines])
         tile.high += count * (value + count)
+
+    def several(self) -> None:
+        """A loop of several statements: a name, a choice, two tiles."""
+        first = self.full()
+        if first.dtype in STORED_FLOATS:
+            return
+        dtypes = FLOATS if first.dtype in FLOATS else ("int32", "int64")
+        second = self.tile("MN", self.random.choice(dtypes))
+        leaves = self.leaves("MN", first)
+        value = drawn(self.random, leaves, 2)
+        name = f"t{len(self.statements)}"
+        fitted = stored(self.random, replace(value, text=name), second.dtype)
+        again = stored(self.random, replace(value, text=name), first.dtype)
+        if fitted is None or again is None:
+            return
+        loose = first.loose or any(t.loose for t in self.tiles if t.name in value.text)
+        body = [f"{name} = {value.text}", f"{self.at(second)} = {fitted.text}"]
+        self.know(second, fitted, loose)
+        if value.exact and self.random.random() < 0.5:
+            low, high, exact = first.low, first.high, first.exact
+            body += [f"if {name} > 1:", f"    {self.at(first)} = {again.text}"]
+            self.know(first, again, loose)
+            first.low, first.high = min(low, first.low), max(high, first.high)
+            first.exact = exact and first.exact
+        else:
+            body.append(f"{self.at(first)} = {again.text}")
+            self.know(first, again, loose)
+        self.statements.append(self.loop("MN", body))
+
+    def part(self) -> None:
+        """Some rows of a tile filled, or copied over others."""
+        tile = self.full()
+        rows = self.shape.tile["M"]
+        if tile.scope != "shared" or rows < 2 or tile.dtype in STORED_FLOATS:
+            return
+        half = self.random.randint(1, rows // 2)
+        if self.random.random() < 0.5:
+            self.statements.append([f"T.fill({tile.name}[{rows - half}:{rows}, :], 1)"])
+            tile.low, tile.high = min(tile.low, 1), max(tile.high, 1)
+        else:
+            source = f"{tile.name}[0:{half}, :]"
+            self.statements.append([f"T.copy({source}, {tile.name}[{rows - half}:{rows}, :])"])
+
+    def gather(self) -> None:
+        """Rows chosen by an index that is loaded; outside of the tensor they are zero."""
+        rows = self.tensor("M", "int32", "in")
+        tensor = self.input("MN")
+        if tensor.dtype in STORED_FLOATS:
+            return
+        tile = self.tile("MN", tensor.dtype)
+        places = ["bz"] * (len(tensor.dims) - 2) + [f"r{len(self.tiles)}", f"{self.base('N')} + j"]
+        body = [
+            f"{places[-2]} = {rows.name}[{self.base('M')} + i]",
+            f"{self.at(tile)} = {tensor.name}[{', '.join(places)}]",
+        ]
+        self.statements.append(self.loop("MN", body))
+        self.know(tile, replace(tensor, low=min(0, tensor.low), high=max(0, tensor.high)))
+
+    def flat(self) -> None:
+        """A shared tile as one row, turned round."""
+        tile = self.full()
+        if tile.scope != "shared" or tile.dtype in STORED_FLOATS:
+            return
+        target = self.tile("MN", tile.dtype, "shared")
+        count = self.shape.tile["M"] * self.shape.tile["N"]
+        name = f"{tile.name}_row{len(self.tiles)}"
+        self.statements.append(
+            [
+                f"{name} = T.reshape({tile.name}, ({count},))",
+                f"for p in T.Parallel({count}):",
+                f"    {target.name}[p // block_N, p % block_N] = {name}[{count - 1} - p]",
+            ]
+        )
+        self.know(target, tile)
+
+    def running(self) -> None:
+        """A running maximum and sum of each row over tiles of K, as in an online softmax."""
+        dtype = self.random.choice(("float16", "float32", "int32", "int8"))
+        tensor = self.input("MK", (dtype,))
+        wide = "int32" if dtype in INTEGERS else "float32"
+        bound = max(abs(tensor.low), abs(tensor.high)) * self.shape.sizes["K"]
+        x, most, total = (
+            self.tile("MK", wide, "fragment"),
+            self.tile("M", wide),
+            self.tile("M", wide),
+        )
+        stages = self.random.randint(0, 2)
+        self.statements.append(
+            [
+                f"T.fill({most.name}, 0)",
+                f"T.clear({total.name})",
+                f"for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages={stages}):",
+                f"    T.copy({self.corner(tensor)}, {x.name})",
+                f"    T.reduce_max({x.name}, {most.name}, dim=1, clear=False)",
+                f"    T.reduce_sum({x.name}, {total.name}, dim=1, clear=False)",
+            ]
+        )
+        high = max(0, tensor.high)
+        self.know(most, Number("", wide, 0, high, tensor.exact))
+        self.know(total, Number("", wide, -bound, bound, wide == "int32"))
 
     def store(self) -> None:
         """A tile into an output of its own."""
