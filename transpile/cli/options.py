@@ -20,7 +20,7 @@ Examples:
   tile2c where out/gemm.cu:130                   which statement is this line?
 
 \b
-Other verbs: run, diff, where (`tile2c run -h`).
+Other verbs: run, build, diff, where, emulate (`tile2c run -h`).
 
 \b
 Exit status: 0 done; 1 the input is wrong, or --check found a difference, or an
