@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tile2c.runtime.records import KernelRecord, Launch
+from tile2c.runtime.records import Argument, KernelRecord, Launch
 from tile2c.transpile.cli.run_sizes import default_sizes, given_sizes
 from tile2c.transpile.cli.status import UsageProblem
 
@@ -40,6 +41,13 @@ def record(*grid: str, sizes: str = "N", **changes: Any) -> KernelRecord:
 )
 def test_default_sizes(found: KernelRecord, expected: dict[str, int]) -> None:
     assert default_sizes(found) == expected
+
+
+def test_whole_numbers_that_a_grid_asks_for() -> None:
+    scalar = Argument("most", "scalar", "int32")
+    found = replace(record("(most + 31) / 32", sizes=""), arguments=(scalar,))
+    assert default_sizes(found) == {"most": 40}
+    assert given_sizes("most=7", found) == {"most": 7}
 
 
 def test_given_sizes() -> None:

@@ -50,6 +50,8 @@ def arguments_for(
     for argument in record.arguments:
         if argument.name in given:
             found[argument.name] = _fitted(argument, given[argument.name])
+        elif argument.kind == "scalar" and argument.name in sizes:
+            found[argument.name] = sizes[argument.name]
         elif argument.kind == "scalar":
             found[argument.name] = _random_scalar(argument.dtype, rng)
         else:

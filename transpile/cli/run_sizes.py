@@ -16,23 +16,37 @@ _CAPPED = re.compile(r"min\(.*,\s*(\d+)\)")
 _PROMISE = re.compile(r"(?:\w+\.)?(\w+)\s*%\s*(\d+)\s*==?\s*(\d+)")
 
 
+def passed_sizes(record: KernelRecord) -> tuple[str, ...]:
+    """Whole numbers among the arguments that shapes or grids ask for."""
+    asked = {name for launch in record.launches for extent in launch.grid
+             for name in names_of(str(extent))}  # fmt: skip
+    for argument in record.arguments:
+        asked |= {name for extent in argument.shape for name in names_of(str(extent))}
+    return tuple(
+        argument.name
+        for argument in record.arguments
+        if argument.kind == "scalar" and argument.name in asked
+    )
+
+
 def given_sizes(text: str | None, record: KernelRecord) -> dict[str, int]:
     """`M=512,N=512` as numbers; UsageProblem for an unknown size or what is no number."""
     found: dict[str, int] = {}
+    sizes = (*record.sizes, *passed_sizes(record))
     for part in (text or "").split(","):
         name, _, value = part.strip().partition("=")
         if not name:
             continue
         if not value.strip().isdecimal():
             raise UsageProblem("T2C001", f"--sizes {part}: not of the form NAME=NUMBER")
-        if name not in record.sizes and record.parameters.get(name) == int(value):
+        if name not in sizes and record.parameters.get(name) == int(value):
             continue
-        if name not in record.sizes:
+        if name not in sizes:
             fixed = record.parameters.get(name)
             if fixed is not None:
                 raise UsageProblem("T2C001", f"--sizes: {name} is fixed to {fixed}")
-            known = ", ".join(record.sizes)
-            hint = suggestion(name, record.sizes) or (
+            known = ", ".join(sizes)
+            hint = suggestion(name, sizes) or (
                 f"the sizes of {record.name} are {known}" if known else "all its sizes are fixed"
             )
             raise UsageProblem("T2C001", f"--sizes: {record.name} has no size {name}", hint)
@@ -42,7 +56,8 @@ def given_sizes(text: str | None, record: KernelRecord) -> dict[str, int]:
 
 def default_sizes(record: KernelRecord) -> dict[str, int]:
     """A small size for each name that leaves a tail in the last tile."""
-    found = {name: _kept(record, name, _small(record, name)) for name in record.sizes}
+    names = (*record.sizes, *passed_sizes(record))
+    found = {name: _kept(record, name, _small(record, name)) for name in names}
     for argument in record.arguments:
         _spread_strides(record, argument, found)
     return found

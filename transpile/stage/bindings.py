@@ -29,6 +29,7 @@ class Bindings(Inliner):
 
     owners: dict[str, tuple[Scope | None, str]] = field(default_factory=dict)
     escaped: set[str] = field(default_factory=set)  # temporaries that containers hold
+    thread_names: dict[str, int] = field(default_factory=dict)  # thread indices, their dimension
     in_kernel: bool = False
 
     def assign(self, target: ast.expr, value: Value, node: ast.expr | None) -> None:
@@ -119,6 +120,8 @@ class Bindings(Inliner):
         left = ex.name(name, self.span(target), value.dtype)
         self.residual.assign(left, value, self.here)
         self.bind_device(target.id, left)
+        if value.kind == "call" and value.op == "get_thread_binding":
+            self.thread_names[name] = int(value.args[0].value or 0)
 
     def bind_device(self, name: str, value: Expr) -> None:
         """Binds a name to what the kernel computed; it ends with the region around."""

@@ -13,6 +13,7 @@ from tile2c.transpile.stage import (
     launch,
     loops,
     stored_layouts,
+    thread_reductions,
     tile_statements,
     tuning,
 )
@@ -39,6 +40,7 @@ from tile2c.transpile.stage.values import (
     Poisoned,
     PrimFunc,
     Scope,
+    ThreadReducer,
     Unknown,
     Value,
 )
@@ -51,6 +53,7 @@ HANDLERS: dict[str, Handler] = {
     **tile_statements.HANDLERS,
     **loops.HANDLERS,
     **launch.HANDLERS,
+    **thread_reductions.HANDLERS,
 }
 
 
@@ -63,6 +66,8 @@ class Language(Tracer):
     declared_sizes: dict[str, str] = field(default_factory=dict)  # name to dtype, all of them
     dynamic_sizes: set[str] = field(default_factory=set)  # declared by T.dynamic
     created: list[PrimFunc | JitFunction] = field(default_factory=list)
+    thread_reducer: ThreadReducer | None = None  # of the `T.attr` around
+    threads: tuple[int, int, int] = (1, 1, 1)  # of the launch
     stored: list[Buffer] = field(default_factory=list)  # tensors whose layout this launch gives
 
     @property

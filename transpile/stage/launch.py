@@ -11,6 +11,7 @@ from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.calls import Call
 from tile2c.transpile.stage.definitions import Flow
 from tile2c.transpile.stage.expressions import Expr
+from tile2c.transpile.stage.linear import number
 from tile2c.transpile.stage.origins import Origin
 from tile2c.transpile.stage.residual import Lead, Statement
 from tile2c.transpile.stage.trace_values import Context
@@ -74,12 +75,7 @@ def _no_op(call: Call) -> Value:
 def _attribute(call: Call) -> Value:
     """`T.attr(None, key, value)` is a hint; a reduction over threads is not."""
     if call.value(1, "attr_key") == "reduce_scope":
-        raise call.ev.fail(
-            "T2C231",
-            "a reduction over threads through T.attr is not supported yet",
-            call.node,
-            help="T.reduce_sum over a fragment, or T.warp_reduce_sum(x)",
-        )
+        return Context("reduce_scope", call.node, value=call.value(0, "node"))
     return Context("block", call.node)
 
 
@@ -116,6 +112,12 @@ def trace_context(ev: Language, node: ast.With, context: Context) -> Flow:
                 ev.header_comment(node, node.body),
             )  # fmt: skip
             return None
+        case "reduce_scope":
+            outer, ev.thread_reducer = ev.thread_reducer, context.value
+            try:
+                return ev.splice(node.body, node.body[0].lineno - 1)
+            finally:
+                ev.thread_reducer = outer
         case "block":
             return ev.splice(node.body, node.body[0].lineno - 1)
         case "ws":
@@ -157,6 +159,9 @@ def _builder_if(ev: Language, node: ast.With, context: Context) -> Flow:
 def with_kernel(ev: Language, body: list[ast.stmt]) -> list[ast.stmt]:
     """Turns `bx, by = T.Kernel(...)` and what follows it into a `with` statement."""
     for position, node in enumerate(body):
+        if isinstance(node, ast.For) and not ev.in_kernel:
+            if (launched := _bound_launch(ev, node)) is not None:
+                return [*body[:position], launched, *body[position + 1 :]]
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
             continue
         function = node.value.func
@@ -169,6 +174,71 @@ def with_kernel(ev: Language, body: list[ast.stmt]) -> list[ast.stmt]:
                 inner.end_lineno = body[-1].end_lineno
                 return [*body[:position], inner]
     return body
+
+
+def _bound_launch(ev: Language, node: ast.For) -> ast.With | None:
+    """`for bx in T.thread_binding(0, n, "blockIdx.x"): for tx in T.thread_binding(...):` as a launch.
+
+    None where the loop is not one over blocks.
+    """
+    blocks: dict[int, tuple[ast.expr, ast.expr]] = {}
+    threads: dict[int, tuple[ast.expr, ast.expr]] = {}
+    body: list[ast.stmt] = [node]
+    language: ast.expr | None = None
+    while len(body) == 1 and isinstance(loop := body[0], ast.For):
+        bound = _binding(ev, loop.iter)
+        if bound is None:
+            break
+        kind, dim, extent = bound
+        (blocks if kind == "blockIdx" else threads)[dim] = (loop.target, extent)
+        assert isinstance(loop.iter, ast.Call)
+        language = getattr(loop.iter.func, "value", None)
+        body = loop.body
+    if not blocks or language is None:
+        return None
+
+    def call(name: str, args: list[ast.expr], keywords: list[ast.keyword]) -> ast.expr:
+        assert language is not None
+        return ast.Call(ast.Attribute(language, name, ast.Load()), args, keywords)
+
+    def extents(found: dict[int, tuple[ast.expr, ast.expr]]) -> list[ast.expr]:
+        return [found[dim][1] if dim in found else ast.Constant(1) for dim in range(max(found) + 1)]
+
+    number = ast.Tuple(extents(threads), ast.Load()) if threads else ast.Constant(1)
+    kernel = call("Kernel", extents(blocks), [ast.keyword("threads", number)])
+    targets = [
+        blocks[dim][0] if dim in blocks else ast.Name("_", ast.Store())
+        for dim in range(max(blocks) + 1)
+    ]
+    names: list[ast.stmt] = [
+        ast.Assign([target], call("get_thread_binding", [ast.Constant(dim)], []))
+        for dim, (target, _) in sorted(threads.items())
+    ]
+    item = ast.withitem(kernel, ast.Tuple(targets, ast.Store()))
+    launched = ast.With([item], [*names, *body])
+    for part in (item.context_expr, item.optional_vars, launched, *names):
+        for inner in ast.walk(part) if part is not None and part is not launched else ():
+            if not hasattr(inner, "lineno"):
+                ast.copy_location(inner, node.iter)
+    ast.copy_location(launched, node)
+    launched.end_lineno = node.end_lineno
+    return launched
+
+
+def _binding(ev: Language, node: ast.expr) -> tuple[str, int, ast.expr] | None:
+    """Of `T.thread_binding(0, n, "blockIdx.x")`: the kind, the dimension and the extent."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    function = ev.evaluate(node.func)
+    if not isinstance(function, LanguageName) or function.path != "thread_binding":
+        return None
+    given = [k.value for k in node.keywords if k.arg == "thread"] or node.args[-1:]
+    tag = ev.evaluate(given[0]) if given else None
+    kind, _, axis = str(tag).partition(".")
+    numbers = [arg for arg in node.args if arg is not given[0]]
+    if kind not in ("blockIdx", "threadIdx") or axis not in ("x", "y", "z") or not numbers:
+        return None
+    return kind, "xyz".index(axis), numbers[-1]
 
 
 def _launch(
@@ -185,6 +255,7 @@ def _launch(
         raise ev.fail("T2C404", "T.Kernel stands inside another T.Kernel", context.node)
     ev.in_kernel = True
     ev.launches += 1
+    ev.threads = _counts(dict(context.keywords)["threads"])
     try:
         with ev.region("with", origin.span):
             names = _bind_blocks(ev, context, target, body)
@@ -200,6 +271,13 @@ def _launch(
     suite = ev.residual.suite(block, header, origin, footer)
     item = ex.call("Kernel", context.grid, ev.span(context.node), keywords=context.keywords)
     ev.residual.context(item, names, suite, lead, origin)
+
+
+def _counts(threads: Expr) -> tuple[int, int, int]:
+    """Threads along x, y and z."""
+    parts = threads.args if threads.kind in ("tuple", "list") else (threads,)
+    x, y, z = (*(int(number(part) or 1) for part in parts), 1, 1)[:3]
+    return x, y, z
 
 
 def _bind_blocks(

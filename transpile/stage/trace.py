@@ -312,6 +312,9 @@ class Tracer(AuthorComments):
         if isinstance(items, Loop):
             self.trace_loop(node, items)
             return None
+        if isinstance(items, Expr) and items.kind == "call" and items.op == "get_thread_binding":
+            self.bind_target(node.target, items, node.iter)  # `for tx in T.thread_binding(...)`
+            return self.splice(node.body, self.head_end(node, node.iter, node.body))
         if isinstance(items, Expr):
             raise self.fail(
                 "T2C215",

@@ -54,6 +54,7 @@ class Context:
     grid: tuple[Expr, ...] = ()
     keywords: tuple[tuple[str, Expr], ...] = ()
     args: tuple[Expr, ...] = ()
+    value: Value = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -158,6 +158,14 @@ class LayoutMap:
     forward: Closure
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ThreadReducer:
+    """`T.comm_reducer`: how two values become one, and the value that changes nothing."""
+
+    combine: Closure
+    identity: Expr
+
+
 @dataclass(slots=True, eq=False)
 class MacroFunction:
     """`@T.macro`: device code that is inlined."""
