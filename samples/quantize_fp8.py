@@ -1,5 +1,6 @@
 """Quantization to fp8, a scale for every group of columns of a row.
 Activations of a deep fp8 gemm are stored so: `group` neighbours share one float.
+CDNA3 has other 8-bit floats: -D fp8=float8_e4m3fnuz.
 
 Run: tile2c samples/quantize_fp8.py -o out &&
      tile2c run out --against samples/references.py:quantize_fp8

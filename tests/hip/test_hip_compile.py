@@ -60,9 +60,10 @@ def test_samples(tmp_path: Path, name: str, arch: str) -> None:
 
 
 @needs_clang
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", (*ROWS, "quantize_fp8"))
 def test_row_operations(tmp_path: Path, name: str) -> None:
-    nothing_spilled(assembly(text_of(SAMPLES / f"{name}.py", tmp_path, "gfx942"), "gfx942"))
+    own = {"fp8": "float8_e4m3fnuz"} if name == "quantize_fp8" else {}
+    nothing_spilled(assembly(text_of(SAMPLES / f"{name}.py", tmp_path, "gfx942", **own), "gfx942"))
 
 
 @pytest.mark.skipif(
