@@ -179,13 +179,18 @@ def tilelang_row_kernel(name: str, m: int, n: int, inputs: Tensors) -> Callable[
     return lambda: kernel(*inputs)
 
 
-def rivals(name: str, inputs: Tensors) -> Iterator[tuple[str, Callable[[], object]]]:
+def rivals(
+    name: str, inputs: Tensors, all_of_them: bool
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Launches of torch and, if asked for, of TileLang and torch.compile: those that can be captured."""
     operation = OPERATIONS[name]
     m, n = operation.size
     made: list[tuple[str, Callable[[], Callable[[], object]]]] = [
-        ("TileLang", lambda: tilelang_row_kernel(name, m, n, inputs))
+        ("torch", lambda: lambda: operation.torch(*inputs))
     ]
-    if operation.compiled:
+    if all_of_them:
+        made.append(("TileLang", lambda: tilelang_row_kernel(name, m, n, inputs)))
+    if all_of_them and operation.compiled:
         made.append(("torch.compile", lambda: compiled(operation.torch, inputs)))
     for label, make in made:
         try:
@@ -193,7 +198,7 @@ def rivals(name: str, inputs: Tensors) -> Iterator[tuple[str, Callable[[], objec
             graph_of(launch)
             yield label, launch
         except Exception as problem:  # a rival that cannot do it is no reason to stop
-            print(f"{label} {name}: {type(problem).__name__} {str(problem).splitlines()[0][:80]}")
+            print(f"{label} {name}: {type(problem).__name__} {str(problem)[:80]}")
 
 
 def time(name: str, kernels: dict[str, Callable[..., Any]], with_rivals: bool) -> None:
@@ -209,11 +214,10 @@ def time(name: str, kernels: dict[str, Callable[..., Any]], with_rivals: bool) -
     source = torch.empty(total // 2, dtype=torch.uint8, device="cuda").fill_(1)
     target = torch.empty_like(source)
     contenders["copy"] = lambda: target.copy_(source)
-    contenders["torch"] = lambda: operation.torch(*inputs)
-    if with_rivals:
-        contenders.update(rivals(name, inputs))
+    contenders.update(rivals(name, inputs, with_rivals))
     found = flush(contenders)
-    best = min(ms for other, ms in found.items() if other not in (*kernels, "copy"))
+    others = [ms for other, ms in found.items() if other not in (*kernels, "copy")]
+    best = min(others, default=found["copy"])
     for label, ms in found.items():
         print(
             f"{name:22} {operation.size!s:16} {label:24} {ms:.4f} ms {total / ms / 1e6:6.0f} GB/s "
