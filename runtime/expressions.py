@@ -64,6 +64,7 @@ def evaluate(expression: str | int, names: Names) -> int:
         raise ExpressionError(f"{expression!r} divides by zero") from error
 
 
+@cache
 def names_of(expression: str | int) -> frozenset[str]:
     """The sizes and tensors that an expression asks for."""
     if isinstance(expression, int):

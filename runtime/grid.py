@@ -25,12 +25,13 @@ class GridError(ValueError):
 def grid_of(kernel: str, family: str, launch: Launch, names: Mapping[str, int]) -> Triple:
     """Blocks along x, y and z. Raises GridError with the dimension, its text and the sizes."""
     x, y, z = (evaluate(extent, names) for extent in launch.grid)
-    found = (x, y, z)
     limits = _LIMITS.get(family, _THREADED)
-    for dimension, extent, blocks, limit in zip("xyz", launch.grid, found, limits, strict=True):
+    if 0 <= x <= limits[0] and 0 <= y <= limits[1] and 0 <= z <= limits[2]:
+        return x, y, z
+    for dimension, extent, blocks, limit in zip("xyz", launch.grid, (x, y, z), limits, strict=True):
         if not 0 <= blocks <= limit:
             raise GridError(_message(kernel, dimension, extent, names, blocks, limit), dimension)
-    return found
+    raise AssertionError("one of three was out of bounds")
 
 
 def _message(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from tile2c.runtime.dtypes import numpy_dtype
@@ -95,12 +96,26 @@ def _numpy(array: Any) -> TensorView:
         device=HOST,
         device_index=0,
         address=array.ctypes.data,
-        dtype=array.dtype.name + ("" if array.dtype.isnative else OTHER_ORDER),
+        dtype=_name_of(array.dtype),
         shape=tuple(array.shape),
         strides=None if _gapless(array.shape, strides) else strides,
         item_bytes=item,
         read_only=not array.flags.writeable,
     )
+
+
+@cache
+def _name_of(kind: Any) -> str:
+    """A NumPy type's name, which takes NumPy longer than all else of a view."""
+    name: str = kind.name
+    return name if kind.isnative else name + OTHER_ORDER
+
+
+@cache
+def _kind_of(typestr: str) -> Any:
+    import numpy as np
+
+    return np.dtype(typestr)
 
 
 def _torch(tensor: Any) -> TensorView:
@@ -119,14 +134,13 @@ def _torch(tensor: Any) -> TensorView:
 
 
 def _interface(value: Any, framework: Framework, name: str) -> TensorView:
-    import numpy as np
-
     about = value.__cuda_array_interface__
-    kind = np.dtype(about["typestr"])
+    kind = _kind_of(about["typestr"])
     own = getattr(getattr(value, "dtype", None), "name", None)
-    dtype = own if isinstance(own, str) and own else kind.name
-    if not kind.isnative:
-        dtype += OTHER_ORDER
+    if isinstance(own, str) and own:
+        dtype = own if kind.isnative else own + OTHER_ORDER
+    else:
+        dtype = _name_of(kind)
     if kind.kind == "V" and dtype.startswith("void"):
         dtype = f"raw{kind.itemsize * 8}"
     shape = tuple(about["shape"])
