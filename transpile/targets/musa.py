@@ -97,6 +97,7 @@ def _target(
     summary: str,
     *,
     shared: int,
+    register_file: int = 65536,
     matrix: tuple[MatrixInstruction, ...] = (),
     matrix_lanes: int = 0,
     lanes_meet: bool = True,
@@ -116,6 +117,7 @@ def _target(
         facts="vendor's public source: names, fragment maps; 32 banks assumed",
         summary=summary,
         lanes=32,
+        register_file=register_file,
         matrix_lanes=matrix_lanes,
         shuffle="__shfl_xor_sync",
         shuffle_mask="0xffffffffu",
@@ -134,11 +136,18 @@ def _target(
 
 
 TARGETS: tuple[SimtTarget, ...] = (
-    _target("mp_31", "S5000: wmma, warps of 32", shared=192 * _KB, matrix=_WMMA),
+    _target(
+        "mp_31",
+        "S5000: wmma, warps of 32",
+        shared=192 * _KB,
+        register_file=131072,
+        matrix=_WMMA,
+    ),
     _target(
         "mp_22",
         "S4000: fmma of 128 threads, warps of 128",
         shared=72 * _KB,
+        register_file=262144,
         matrix=_FMMA,
         matrix_lanes=128,
         lanes_meet=False,
