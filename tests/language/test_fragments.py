@@ -224,3 +224,30 @@ def main(
     checked(tmp_path, text, arguments, target, rtol=1e-4)
     kernel = next(path for path in tmp_path.rglob("program.*") if path.suffix in (".cu", ".hip"))
     assert "x_shared" not in kernel.read_text() and "y_shared" not in kernel.read_text()
+
+
+@pytest.mark.parametrize("target", [CUDA, HIP])
+def test_coordinates_are_signed(tmp_path: Path, target: str) -> None:
+    """The thread index of C is unsigned: `j - 5` is negative all the same."""
+    text = """
+@T.prim_func
+def main(O: T.Tensor((3, 32), "float32"), Q: T.Tensor((3, 32), "int32")):
+    with T.Kernel(1, threads=32) as bx:
+        a = T.alloc_shared((3, 16), "float16")
+        b = T.alloc_shared((32, 16), "float16")
+        c = T.alloc_fragment((3, 32), "float32")
+        T.clear(a)
+        T.clear(b)
+        T.clear(c)
+        T.gemm(a, b, c, transpose_B=True)
+        for i, j in T.Parallel(3, 32):
+            c[i, j] = c[i, j] + (j - 5)
+        T.copy(c, O)
+        for i, j in T.Parallel(3, 32):
+            Q[i, j] = (j - 40) % 7 + T.if_then_else(j - 40 < 0, 100, 0)
+"""
+    got = checked(
+        tmp_path, text, {"O": empty((3, 32)), "Q": empty((3, 32), "int32")}, target, rtol=1e-4
+    )
+    assert (got["O"] == np.arange(32) - 5).all()
+    assert (got["Q"] == (np.arange(32) - 40) % 7 + 100).all()

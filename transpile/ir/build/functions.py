@@ -79,6 +79,8 @@ def call(b: Builder, node: cst.Call) -> Value:
         expr = _as_float(b, value, node)
         return Value(Call(dtype=BOOL, function=name, args=(expr,), span=b.span(node)))
     if name in TWO_FLOATS:
+        if name.startswith("ieee_"):
+            _to_nearest(b, args)
         left, right = args.values("x", "y")
         return _same_type(b, name, (left, right), node)
     if name in BIT_COUNTS:
@@ -119,8 +121,19 @@ def _as_float(b: Builder, value: Value, node: cst.CSTNode) -> Expr:
     return conversions.convert(b, value, dtype, node)
 
 
-def _float_function(b: Builder, name: str, args: Arguments, node: cst.Call) -> Value:
+def _to_nearest(b: Builder, args: Arguments) -> None:
+    """The IEEE forms round to the nearest; another rounding gives other numbers, so it is no hint."""
+    given = args.keywords.get("rounding_mode")
+    mode = args.text("rounding_mode", None, "rn")
     args.ignore("rounding_mode")
+    if mode != "rn":
+        b.fail(
+            "T2C242", f"rounding_mode is {mode!r}: only 'rn', to the nearest, is supported", given
+        )
+
+
+def _float_function(b: Builder, name: str, args: Arguments, node: cst.Call) -> Value:
+    _to_nearest(b, args)
     (value,) = args.values("x")
     expr = _as_float(b, value, node)
     return Value(Call(dtype=expr.dtype, function=name, args=(expr,), span=b.span(node)))
@@ -145,7 +158,7 @@ def _abs(b: Builder, args: Arguments, node: cst.Call) -> Value:
 
 
 def _fma(b: Builder, args: Arguments, node: cst.Call) -> Value:
-    args.ignore("rounding_mode")
+    _to_nearest(b, args)
     return _same_type(b, "ieee_fmaf", tuple(args.values("x", "y", "z")), node)
 
 

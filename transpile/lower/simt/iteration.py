@@ -99,7 +99,7 @@ def _over_layout(ctx: Context, loop: ParallelLoop, layout: Layout, names: list[s
     for dim, name in enumerate(names):
         skip = vector if dim == last else None
         value = coordinate(ctx, layout, dim, digits, skip)
-        if not isinstance(value, Const | Var):  # a number or a name needs no other name
+        if not _plain(value):
             coordinates.append((name, value))
             value = b.local(name)
         values.append(value)
@@ -119,6 +119,14 @@ def _over_layout(ctx: Context, loop: ParallelLoop, layout: Layout, names: list[s
     width = vector.extent if vector is not None else 1
     _unroll(frames, layout.values)
     return Iteration(place, vector_var, width, frames, coordinates, masks, once, owner)
+
+
+def _plain(value: Expr) -> bool:
+    """Whether a coordinate needs no name: a number, or a name of ours, which are ints.
+
+    `threadIdx.x` is unsigned in C: what is taken from it would never be negative.
+    """
+    return isinstance(value, Const) or (isinstance(value, Var) and "." not in value.name)
 
 
 def _unroll(frames: list[CStmt], values: int) -> None:
