@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from look_texts import OTHER, WHOLE, Case
+from tile2c.transpile.render.finish import wrap
 
 ROOT = Path(__file__).parents[2]
 COPIED = (
@@ -110,3 +111,23 @@ def test_every_guard_has_a_reason(entry: list[str]) -> None:
 def test_statements_are_quoted_without_numbers_of_lines(text: str) -> None:
     assert re.search(r"^\s*// (?:T\.|for |C\[)", text, re.MULTILINE)
     assert not re.search(r"\.py:\d", text)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "atomicAdd(&dQ[(((bz * 128 + (k * block_N + i) / 8) * 16 + bx) * 8 + j / 8) * 64 + "
+        "4 * ((k * block_N + i) % 8) + j % 8 / 2], dq[m][n][h * 2 + v]);",
+        "y[r] = __bfloat162float(row >= 0 && row < M && column >= 0 && column < N ? "
+        "X[size_t(row) * N + column] : __nv_bfloat16(0.f));",
+        "load_whole_vector(V_part, &V[bb * 1048576 + (bs * block_S + i) * 1024 + bh * 128 + "
+        "i_v * block_DV + j], valid);",
+        "sums[size_t(bg) * (M_max * ((N + group - 1) / group)) + size_t(row * blk_m + i) * "
+        "((N + group - 1) / group) + group_of_row] = y_s_local;",
+    ],
+)
+def test_a_formula_longer_than_a_line_is_broken(statement: str) -> None:
+    """Not one line is too long, and the words stay as they are."""
+    lines = wrap(statement, 84).split("\n")
+    assert max(map(len, lines)) <= 84
+    assert "".join(statement.split()) == "".join("".join(lines).split())

@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
+from tile2c.transpile.render.long_lines import break_formula
+
 WIDTH = 100
 _MARK = re.compile("[\x01\x02]\\d+\x03")  # see marks.py: invisible in the end
 _BREAK = re.compile("(?<![-+*/%&|^=<>]) (?![-+*/%&|^=<>])")  # not inside a formula
@@ -158,7 +160,7 @@ def wrap(text: str, columns: int) -> str:
     if value:
         target, rest = text[:value].rstrip(), text[value:]
         if len(rest) + 4 <= columns and "{" not in rest:
-            return f"{target}\n    {rest}"
+            return f"{break_formula(target, columns)}\n    {rest}"
     for broken in (
         _between(text, ","),
         _between(text, "&&"),
@@ -173,7 +175,8 @@ def wrap(text: str, columns: int) -> str:
             return "\n".join(lines)
         if below:
             return "\n".join(below)
-    return "\n".join(_in_subscript(text, value, columns) or [text])
+    found = _in_subscript(text, value, columns)
+    return "\n".join(found) if found else break_formula(text, columns, value)
 
 
 def _below(head: str, pieces: list[str], columns: int) -> list[str] | None:
