@@ -179,6 +179,8 @@ class Attributes(Subscripts):
             case Expr():
                 if name == "dtype" and owner.dtype is not None:
                     return DType(owner.dtype)
+                if name != "astype":
+                    self.need_decided(owner, node, f"its attribute {name}")
                 return BoundMethod(owner, name)
             case HostFunction():
                 return Unknown(f"{owner.name}.{name} is not evaluated", self.span(node))
