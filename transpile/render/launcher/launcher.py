@@ -103,7 +103,6 @@ def write(
         f"compile  {target.host.compile.format(**paths)}",
         f"kernels  {target.host.together.format(file=stem)}",
     ]
-    signature = _signature(writer)
     header = fill(
         target.templates,
         "launcher/header.j2",
@@ -116,7 +115,7 @@ def write(
                 if a.kind == "tensor" and (struct := target.host.structs.get(a.dtype))
             }
         ),
-        signature=signature,
+        signature=_signature(writer, ");"),
         workspace=_workspace_parameters(writer),
         codes=[
             {"name": check.code, "value": -number, "message": check.message}
@@ -130,7 +129,7 @@ def write(
         lines=head([*lines, *compiled, sign]),
         header=names.header,
         file=stem,
-        signature=signature,
+        signature=_signature(writer, ") {"),
         workspace=_workspace(writer),
         **source,
     )
@@ -143,8 +142,8 @@ def _version() -> str:
     return __version__
 
 
-def _signature(writer: _Writer) -> str:
-    """What the function takes: the author's arguments, sizes, workspace, stream."""
+def _signature(writer: _Writer, tail: str) -> str:
+    """What the function takes: the author's arguments, sizes, workspace, stream; `tail` ends it."""
     names, found = writer.names, []
     for argument in writer.record.arguments:
         name = names.of[argument.name]
@@ -162,18 +161,22 @@ def _signature(writer: _Writer) -> str:
             (f"size_t {names.workspace_bytes}", ""),
         ]
     found.append((f"struct {writer.host.stream}* {names.stream}", ""))
-    return _laid_out(f"int {names.launch}(", found)
+    return _laid_out(f"int {names.launch}(", found, tail)
 
 
-def _laid_out(head: str, parameters: Sequence[tuple[str, str]]) -> str:
+def _laid_out(head: str, parameters: Sequence[tuple[str, str]], tail: str) -> str:
     """Parameters behind the bracket: those with a remark on lines of their own."""
-    start, lines = " " * len(head), []
-    for remarked, run in groupby(parameters, key=lambda item: bool(item[1])):
+    start, lines, last = " " * len(head), [], len(parameters) - 1
+    texts = [f"{text}," if n < last else text for n, (text, _) in enumerate(parameters)]
+    numbers = range(len(parameters))
+    for remarked, run in groupby(numbers, key=lambda number: bool(parameters[number][1])):
+        group = list(run)
         if remarked:
-            lines += [f"{start}{declaration},  // {remark}" for declaration, remark in run]
+            lines += [f"{start}{texts[n]}  // {parameters[n][1]}" for n in group]
         else:
-            lines += packed(start, [f"{declaration}," for declaration, _ in run], "", " ")
-    return head + "\n".join(lines)[len(head) :].removesuffix(",") + ")"
+            end = tail if group[-1] == last else ""
+            lines += packed(start, [texts[n] for n in group], end, " ")
+    return head + "\n".join(lines)[len(head) :]
 
 
 def _remark(argument: Argument) -> str:
@@ -325,15 +328,15 @@ def _launch(writer: _Writer, launch: Launch, values: dict[str, Fields]) -> Field
 
 
 def _offsets(writer: _Writer, launch: Launch) -> list[Fields]:
-    return [
-        {
-            "name": writer.names.fresh(f"{item.name}_scratch", key=f"scratch {item.name}"),
-            "value": writer.c(item.value or 0, within=13),
-            "pointer": writer.names.workspace,
-        }
-        for item in launch.arguments
-        if item.kind == "workspace"
-    ]
+    """Where each scratch tensor of a launch starts in the workspace."""
+    found: list[Fields] = []
+    for item in launch.arguments:
+        if item.kind == "workspace":
+            name = writer.names.fresh(f"{item.name}_scratch", key=f"scratch {item.name}")
+            offset = writer.c(item.value or 0, within=13)
+            start = f"static_cast<char*>({writer.names.workspace})"
+            found.append({"name": name, "start": start if offset == "0" else f"{start} + {offset}"})
+    return found
 
 
 def _argument(writer: _Writer, item: LaunchArgument, values: dict[str, Fields]) -> str:

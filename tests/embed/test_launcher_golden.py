@@ -1,0 +1,25 @@
+"""Whole launchers to read in review; `--update-golden` writes them anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from embed_programs import MIXED, SAMPLES, generate
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize(("name", "target"), [("gemm", "cuda:sm_90a"), ("mixed", "hip:gfx942")])
+def test_golden(name: str, target: str, pytestconfig: pytest.Config) -> None:
+    text = MIXED if name == "mixed" else (SAMPLES / f"{name}.py").read_text()
+    Path(f"{name}.py").write_text(text)
+    generate(f"{name}.py", "-o", "out", "--launcher", "--target", target)
+    for file in (f"{name}.h", f"{name}_launch.cpp"):
+        made = Path("out", file).read_text()
+        golden = GOLDEN / f"{target.replace(':', '_')}-{file}"
+        if pytestconfig.getoption("--update-golden"):
+            GOLDEN.mkdir(exist_ok=True)
+            golden.write_text(made)
+        assert golden.is_file(), f"{golden.name} is missing: run with --update-golden and read it"
+        assert made == golden.read_text()
