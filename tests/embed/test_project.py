@@ -86,6 +86,19 @@ def test_a_project_owns_its_folders() -> None:
     assert not Path("kernels/gemm_block_M64_dtype_float16.h").exists()
 
 
+def test_a_project_may_change_its_target() -> None:
+    text = WHOLE.replace('["cuda:sm_80", "hip"]', '["hip"]').replace("launcher = false\n", "")
+    Path("tile2c.toml").write_text(text)
+    generate("build")
+    assert "hipStream_t" in Path("small/kernels/add_launch.cpp").read_text()
+    Path("tile2c.toml").write_text(text.replace('["hip"]', '["cuda"]'))
+    generate("build")
+    assert "cudaStream_t" in Path("small/kernels/add_launch.cpp").read_text()
+    assert list(entries("small/kernels")) == ["add.cu"]
+    assert not Path("small/kernels/add.hip").exists()
+    generate("build", "--check", "--pristine")
+
+
 def test_edits_in_one_folder_keep_all_from_being_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -193,7 +193,9 @@ def _plan_kernel(
     decision = decide.decide(kernel, file, found, policy, diagnostics)
     for companion in kernel.companions:
         path = beside(file, companion.name)
-        _plan_companion(folder, path, file, kernel, companion, manifest, policy, diagnostics, plan)
+        _plan_companion(
+            folder, path, file, kernel, companion, manifest, scope, policy, diagnostics, plan
+        )
     if decision is None:
         return
     plan.conflicts += decision.conflicts > 0
@@ -226,13 +228,15 @@ def _plan_companion(
     kernel: GeneratedKernel,
     companion: Companion,
     manifest: Manifest,
+    scope: Scope,
     policy: Policy,
     diagnostics: Diagnostics,
     plan: _Plan,
 ) -> None:
     """A file of the launcher, treated as the kernel's file `owner` is."""
     holder = next((entry for entry in manifest.kernels if file in launcher_files(entry)), None)
-    if holder is not None and holder["file"] != owner and (folder / str(holder["file"])).exists():
+    other = holder is not None and holder["file"] != owner and not scope.whole
+    if holder is not None and other and (folder / str(holder["file"])).exists():
         diagnostics.error(
             "T2C602",
             f"{file} belongs to {holder['file']}, not to {owner}",
@@ -262,7 +266,7 @@ def _remove_launcher(
 ) -> None:
     """Removes the launcher's files that an entry had and has no longer; edited ones stay."""
     for file in launcher_files(held):
-        if file in kept:
+        if file in kept or file in plan.companions:
             continue
         if decide.find(folder, file, held).edited:
             diagnostics.warning(
