@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+MATRICES = (
+    "batched_gemm", "split_k_gemm", "int4_gemm", "conv2d", "flash_attention", "gqa_attention",
+    "varlen_attention",
+)  # fmt: skip
 ROWS = (
     "rms_norm", "layer_norm", "online_softmax", "column_sum", "transpose_scale_bias", "gemv", "cumsum",
     "quantize_fp8", "top_k",
@@ -70,8 +74,8 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
     found = {}
     for arch, names in {
-        "sm_80": ("add", "row_sum", "softmax", "gemm", "gemm_bias_relu", *ROWS),
-        "sm_90a": ("gemm", "gemm_bias_relu", *ROWS),
+        "sm_80": ("add", "row_sum", "softmax", "gemm", "gemm_bias_relu", *ROWS, *MATRICES),
+        "sm_90a": ("gemm", "gemm_bias_relu", *ROWS, *MATRICES),
     }.items():
         found[arch] = tmp_path_factory.mktemp(arch)
         sources = [str(ROOT / "samples" / f"{name}.py") for name in names]

@@ -34,6 +34,22 @@ def test_hopper_text(nvcc: Nvcc, texts: dict[str, Path], kernel: str, tmp_path: 
     assert not SERIALIZED.search(found.said), found.said
 
 
+MATRICES = (
+    "batched_gemm", "split_k_gemm", "int4_gemm", "conv2d", "flash_attention", "gqa_attention",
+    "varlen_attention",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("kernel", MATRICES)
+def test_matrix_operations(
+    nvcc: Nvcc, texts: dict[str, Path], arch: str, kernel: str, tmp_path: Path
+) -> None:
+    found = nvcc(texts[arch] / f"{kernel}.cu", tmp_path, arch)
+    assert (found.stack, found.spills) == (0, 0), found.said
+    assert not SERIALIZED.search(found.said), found.said
+
+
 ROWS = (
     "rms_norm", "layer_norm", "online_softmax", "column_sum", "transpose_scale_bias", "gemv", "cumsum",
     "quantize_fp8", "top_k",

@@ -21,6 +21,10 @@ ROWS = (
     "rms_norm", "layer_norm", "online_softmax", "column_sum", "transpose_scale_bias", "gemv", "cumsum",
     "top_k",
 )  # fmt: skip
+MATRICES = (
+    "batched_gemm", "split_k_gemm", "int4_gemm", "conv2d", "flash_attention", "gqa_attention",
+    "varlen_attention",
+)  # fmt: skip
 NAMES = ("add", "row_sum", "softmax", "gemm", "gemm_bias_relu")
 BOTH = "races,memory"
 DTYPES: dict[str, Any] = {"float16": np.float16, "bfloat16": bfloat16, "float32": np.float32}

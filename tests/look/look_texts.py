@@ -11,9 +11,13 @@ ROWS = (
     "rms_norm", "layer_norm", "online_softmax", "column_sum", "transpose_scale_bias", "gemv", "cumsum",
     "quantize_fp8", "top_k",
 )  # fmt: skip
+MATRICES = (
+    "batched_gemm", "split_k_gemm", "int4_gemm", "conv2d", "flash_attention", "gqa_attention",
+    "varlen_attention",
+)  # fmt: skip
 SUFFIXES = {"cuda": ".cu", "hip": ".hip", "ascendc": ".ascendc.cpp"}
 TARGETS = {
-    "cuda:sm_80": (*ALL, *ROWS),
+    "cuda:sm_80": (*ALL, *ROWS, *MATRICES),
     "cuda:sm_90a": ("gemm", "gemm_bias_relu"),
     "hip:gfx942": ALL,
     "ascendc:ascend910b": ("add", "row_sum", "softmax"),

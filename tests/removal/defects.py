@@ -40,7 +40,7 @@ _IF = re.compile(r"\bif \(")
 _LEAVES = re.compile(r"\s*\{?\s*(continue|return|break);")
 _PREFILL = re.compile(r"\s*\{\s*Duplicate\(")
 _CHOICE = re.compile(
-    r"= (?!.*\bmin\()([^;=?]*[<>=][^;?]*?) \? ([^;:]*?) : (0|0\.f|half\(0\.f\)|T\(0\.f\));"
+    r"(?<![<>=!])=\s+(?!.*\bmin\()([^;=?]*[<>=][^;?]*?) \? ([^;:]*?) : (0|0\.f|half\(0\.f\)|T\(0\.f\));"
 )
 _CLAMP = re.compile(r"=\s+([^;=?<]+?) < (\w+)\s+\?\s+([^;?:]+?)\s+: (\w+);")
 _LAST = re.compile(r"\b(?:load_vector|store_vector)(?:<\w+>)?\([^;]*?,\s+(\w+ - [\w* +]+)\);")

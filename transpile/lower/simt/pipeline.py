@@ -40,7 +40,7 @@ from tile2c.transpile.lower.simt.tile_loads import (
     movable_loads,
     tile_of,
 )
-from tile2c.transpile.lower.simt.uses import names_in
+from tile2c.transpile.lower.simt.uses import functions_in, names_in
 from tile2c.transpile.lower.simt.values import Place
 
 LowerBody = Callable[[Sequence[Stmt]], list[Node]]
@@ -99,6 +99,7 @@ class _Pipeline:
         self.bound = bound_for(stmt, staging.loads) or ()
         self.fixed = fixed_ones(stmt, self.bound)
         self.counted = staging.depth & (staging.depth - 1) != 0 and not _skips(stmt.body)
+        self.waits = not ctx.unaligned  # copies are started and have to be waited for
         self.loads = f"loads of {' and '.join(self.tiles)}"  # names them in `--emit plan`
 
     def _depth_expr(self) -> Const:
@@ -148,6 +149,8 @@ class _Pipeline:
                 assert isinstance(stmt, Section)
                 body.append(replace(stmt, blank=False))
         ctx.running = None
+        started = functions_in(tuple(body)) & set(ctx.copies.values())
+        self.waits = bool(started) and not ctx.unaligned
         declared: list[CStmt] = list(running.declared)
         body += running.advanced
         if self.counted:
@@ -264,7 +267,7 @@ class _Pipeline:
 
     def _commit(self, remark: str = "") -> tuple[CStmt, ...]:
         """Closes the group of copies just started; nothing where all of them are synchronous."""
-        if self.ctx.unaligned:
+        if not self.waits:
             return ()
         self.ctx.need("copies_commit")
         call = CCall(dtype=INT32, function="copies_commit", args=())
@@ -273,14 +276,14 @@ class _Pipeline:
     def _wait(self, ahead: int) -> Step:
         pending: Expr = b.sub(self.depth, const(2)) if ahead else const(0)
         call = CCall(dtype=INT32, function="copies_wait", args=(), template=(pending,))
-        if not self.ctx.unaligned:
+        if self.waits:
             self.ctx.need("copies_wait")
         done = tuple(
             Access(buffer=name, write=True, version=0, depth=self.staging.depth, ring=self.var)
             for name in self.tiles
         )
         remark = f"this thread's part of tile {self.var} has arrived"
-        body = () if self.ctx.unaligned else (Do(call=call, remark=remark),)
+        body = (Do(call=call, remark=remark),) if self.waits else ()
         return Step(body=body, completes=done, quote=self.loads)
 
     def _issue(self, load: str, stop: Expr) -> Step:

@@ -71,6 +71,9 @@ static __device__ inline void __syncthreads() {
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
 
+static __device__ inline float atomicAdd(float* address, float value) {
+    return __hip_atomic_fetch_add(address, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
 static __device__ inline int __shfl_xor(int value, int mask) {
     const int lane = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0));
     return __builtin_amdgcn_ds_bpermute((lane ^ mask) << 2, value);

@@ -1,0 +1,346 @@
+// flash_attention: O = softmax(Q @ K^T / sqrt(dim)) @ V for each head of each batch.
+//   from     flash_attention.py by tile2c 0.1.0
+//   target   cuda:sm_80 (texts for it have run on an H200)
+//   again    tile2c flash_attention.py -o . --target cuda:sm_80
+//   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin flash_attention.cu -o flash_attention.cubin
+//   launch   grid ((seq_q + 127) / 128, heads, batch), block 128, 65536 bytes of dynamic shared
+//            memory
+//   sizes    batch, heads, seq_q and seq_kv are free
+//   needs    Q, K, V at multiples of 16 bytes, O at multiples of 4 bytes, seq_kv >= seq_q
+//   text     sha256 e74d9ba64551  (edit freely: `tile2c --merge` keeps your changes)
+#include <cuda_fp16.h>
+
+constexpr int dim = 128;
+constexpr int block_M = 128;
+constexpr int block_N = 32;
+constexpr int num_stages = 2;
+constexpr float scale = 0.12751743074602467f;
+
+// Registers have no address: a loop that counts through them is unrolled.
+#define UNROLL _Pragma("unroll")
+
+constexpr float infinity = __builtin_bit_cast(float, 0x7f800000);
+
+// K_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
+// fall into different groups of banks.
+static __device__ int K_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+
+// Q_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
+// fall into different groups of banks.
+static __device__ int Q_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+
+// V_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
+// fall into different groups of banks.
+static __device__ int V_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+
+struct Shared {
+    alignas(128) half Q_shared[block_M][dim];  // 32 KiB
+    alignas(128) half K_shared[num_stages][block_N][dim];  // 16 KiB
+    alignas(128) half V_shared[num_stages][block_N][dim];  // 16 KiB
+};
+
+extern __shared__ __align__(1024) unsigned char shared_bytes[];  // holds Shared
+
+// `n` neighbours that move in one access.
+template <typename T, int n>
+struct alignas(n * sizeof(T)) Pack {
+    T at[n];
+};
+
+// Writes n neighbours in one access.
+template <typename T, int n>
+static __device__ void store_vector(T* dst, const T (&src)[n]) {
+    *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+}
+
+// Reads n neighbours in one access, or zeros where `valid` is not positive: none straddles the
+// edge.
+template <typename T, int n>
+static __device__ void load_whole_vector(T (&dst)[n], const T* src, int valid) {
+    Pack<T, n> read = {};
+    if (valid > 0) read = *reinterpret_cast<const Pack<T, n>*>(src);
+    *reinterpret_cast<Pack<T, n>*>(dst) = read;
+}
+
+// Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
+// aligned rows end between copies.
+template <int n, typename T>
+static __device__ void copy_async(T* shared, const T* global, int valid) {
+    const unsigned dst = __cvta_generic_to_shared(shared);
+    const int bytes = valid > 0 ? n * int(sizeof(T)) : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(dst), "l"(global),
+                 "n"(n * sizeof(T)), "r"(bytes)
+                 : "memory");
+}
+
+// Closes the group of copies that this thread has started.
+static __device__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until at most `pending` of this thread's groups of copies are open.
+template <int pending>
+static __device__ void copies_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+// Loads four 8x8 matrices of 16-byte rows: lane l passes the address of row l % 8 of matrix l / 8.
+static __device__ void load_matrices(unsigned (&r)[4], const half* row) {
+    const unsigned src = __cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(src)
+                 : "memory");
+}
+
+// Loads four 8x8 matrices of 16-byte rows, transposed: lane l passes the address of row l % 8 of
+// matrix l / 8.
+static __device__ void load_matrices_transposed(unsigned (&r)[4], const half* row) {
+    const unsigned src = __cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(src)
+                 : "memory");
+}
+
+// Neighbours as the register that matrix instructions take.
+static __device__ unsigned register_of(const half* first) {
+    return *reinterpret_cast<const unsigned*>(first);
+}
+
+// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 and l / 4 + 8, columns l % 4 * 2 + {0, 1}.
+static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// Largest over lanes that differ in these bits of their number, in every one of them.
+static __device__ float lanes_max_4(float x) {
+    for (int offset = 2; offset >= 1; offset /= 2) {
+        const float other = __shfl_xor_sync(0xffffffffu, x, offset);
+        x = fmaxf(x, other);
+    }
+    return x;
+}
+
+// Sum over lanes that differ in these bits of their number, in every one of them.
+static __device__ float lanes_sum_4(float x) {
+    for (int offset = 2; offset >= 1; offset /= 2) {
+        const float other = __shfl_xor_sync(0xffffffffu, x, offset);
+        x = x + other;
+    }
+    return x;
+}
+
+extern "C" __global__ void __launch_bounds__(128) flash_attention(
+    const half* __restrict__ Q,  // [batch, heads, seq_q, dim]
+    const half* __restrict__ K,  // [batch, heads, seq_kv, dim]
+    const half* __restrict__ V,  // [batch, heads, seq_kv, dim]
+    half* __restrict__ O,  // [batch, heads, seq_q, dim]
+    int heads, int seq_q, int seq_kv) {
+    Shared& shared = *reinterpret_cast<Shared*>(shared_bytes);  // 64 KiB of dynamic shared memory
+    auto& Q_shared = shared.Q_shared;
+    auto& K_shared = shared.K_shared;
+    auto& V_shared = shared.V_shared;
+    float S[2][4][4];  // [block_M, block_N] over the block
+    __align__(8) half P[2][4][4];  // [block_M, block_N] over the block
+    float acc[2][16][4] = {};  // [block_M, dim] over the block; T.clear(acc)
+    float row_max[2][2];  // [block_M] over the block
+    float max_before[2][2];  // [block_M] over the block
+    float rescale[2][2];  // [block_M] over the block
+    float row_sum[2][2] = {};  // [block_M] over the block; T.clear(row_sum)
+
+    const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int warp_m = warp * 32;  // 4 x 1 warps of 32 x 32
+
+    // T.copy(Q[bz, by, bx * block_M : (bx + 1) * block_M, :], Q_shared)
+    UNROLL
+    for (int turn = 0; turn < 16; ++turn) {
+        const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
+        const int row = bx * block_M + i;
+        __align__(16) half Q_part[8];
+        const int valid = row < seq_q ? 8 : 0;
+        load_whole_vector(Q_part, &Q[((size_t(bz) * heads + by) * seq_q + row) * dim + j], valid);
+        store_vector(&Q_shared[i][Q_col(i, j)], Q_part);
+    }
+
+    // T.fill(row_max, -T.infinity(accum_dtype))
+    for (int m = 0; m < 2; ++m)
+        for (int h = 0; h < 2; ++h) row_max[m][h] = -infinity;
+    // Tiles of keys that no query of this block sees are not even loaded.
+    const int past = seq_kv - seq_q;
+    const int first = bx * block_M + past;
+    const int keys = min(seq_kv, first + block_M);
+
+    const half* K_src =
+        &K[((size_t(bz) * heads + by) * seq_kv + threadIdx.x / 16) * dim + threadIdx.x % 16 * 8];
+    const half* V_src =
+        &V[((size_t(bz) * heads + by) * seq_kv + threadIdx.x / 16) * dim + threadIdx.x % 16 * 8];
+    auto load_tiles = [&](int ko) {
+        const int stage = ko % num_stages;
+        // T.copy(K[bz, by, ko * block_N : (ko + 1) * block_N, :], K_shared)
+        UNROLL
+        for (int turn = 0; turn < 4; ++turn) {
+            const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
+            const int row = ko * block_N + i;
+            const int valid = row < seq_kv ? 8 : 0;
+            copy_async<8>(&K_shared[stage][i][K_col(i, j)], K_src + size_t(turn * 8) * dim, valid);
+        }
+        // T.copy(V[bz, by, ko * block_N : (ko + 1) * block_N, :], V_shared)
+        UNROLL
+        for (int turn = 0; turn < 4; ++turn) {
+            const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
+            const int row = ko * block_N + i;
+            const int valid = row < seq_kv ? 8 : 0;
+            copy_async<8>(&V_shared[stage][i][V_col(i, j)], V_src + size_t(turn * 8) * dim, valid);
+        }
+        K_src += size_t(block_N) * dim;
+        V_src += size_t(block_N) * dim;
+    };
+
+    const int ko_end = (keys + block_N - 1) / block_N;
+    for (int ko = 0; ko < num_stages - 1; ++ko) {
+        if (ko < ko_end) load_tiles(ko);
+        copies_commit();
+    }
+
+    // for ko in T.Pipelined(T.ceildiv(keys, block_N), num_stages=num_stages)
+    for (int ko = 0; ko < ko_end; ++ko) {
+        const int stage = ko % num_stages;
+        copies_wait<num_stages - 2>();  // this thread's part of tile ko has arrived
+        // tile ko is complete for all threads; nobody still reads the stage refilled next
+        __syncthreads();
+        if (ko + num_stages - 1 < ko_end) load_tiles(ko + num_stages - 1);
+        copies_commit();  // empty groups at the end keep the count for copies_wait right
+
+        // S = Q @ K^T, and minus infinity where a query does not see a key.
+        // T.gemm(Q_shared, K_shared, S, transpose_B=True, clear_accum=True,
+        // policy=T.GemmWarpPolicy.FullRow)
+        UNROLL
+        for (int m = 0; m < 2; ++m)
+            for (int n = 0; n < 4; ++n)
+                for (int v = 0; v < 4; ++v) S[m][n][v] = 0.f;
+        for (int k = 0; k < dim; k += 16) {
+            unsigned a[2][4], b[2][4];
+            for (int m = 0; m < 2; ++m) {
+                const int row = warp_m + m * 16 + lane % 16, col = k + lane / 16 * 8;
+                load_matrices(a[m], &Q_shared[row][Q_col(row, col)]);
+            }
+            for (int n = 0; n < 2; ++n) {
+                const int row = n * 16 + lane / 16 * 8 + lane % 8, col = k + lane / 8 % 2 * 8;
+                load_matrices(b[n], &K_shared[stage][row][K_col(row, col)]);
+            }
+            for (int m = 0; m < 2; ++m)
+                for (int n = 0; n < 4; ++n)
+                    mma(S[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+        }
+        if ((ko + 1) * block_N > first + 1) {
+            // for i, j in T.Parallel(block_M, block_N)
+            UNROLL
+            for (int m = 0; m < 2; ++m)
+                for (int n = 0; n < 4; ++n)
+                    for (int h = 0; h < 2; ++h)
+                        for (int v = 0; v < 2; ++v) {
+                            const int i = warp_m + m * 16 + h * 8 + lane / 4;
+                            const int j = n * 8 + lane % 4 * 2 + v;
+                            const int end = min(first + i + 1, seq_kv);
+                            if (ko * block_N + j >= end) S[m][n][h * 2 + v] = -infinity;
+                        }
+        }
+
+        // Exponentials are taken relative to the largest score so far. When it grows, what was
+        // summed up under the old one shrinks.
+        // T.copy(row_max, max_before)
+        for (int m = 0; m < 2; ++m)
+            for (int h = 0; h < 2; ++h) max_before[m][h] = row_max[m][h];
+
+        // T.reduce_max(S, row_max, dim=1, clear=False)
+        for (int m = 0; m < 2; ++m)
+            for (int h = 0; h < 2; ++h) {
+                float row_max_part = -infinity;
+                UNROLL
+                for (int n = 0; n < 4; ++n)
+                    for (int v = 0; v < 2; ++v)
+                        row_max_part = fmaxf(row_max_part, S[m][n][h * 2 + v]);
+                row_max[m][h] = fmaxf(row_max[m][h], lanes_max_4(row_max_part));
+            }
+
+        // for i in T.Parallel(block_M)
+        for (int m = 0; m < 2; ++m)
+            for (int h = 0; h < 2; ++h) {
+                rescale[m][h] = exp2f((max_before[m][h] - row_max[m][h]) * scale);
+                row_sum[m][h] *= rescale[m][h];
+            }
+
+        // for i, j in T.Parallel(block_M, dim)
+        UNROLL
+        for (int m = 0; m < 2; ++m)
+            for (int n = 0; n < 16; ++n)
+                for (int h = 0; h < 2; ++h)
+                    for (int v = 0; v < 2; ++v) acc[m][n][h * 2 + v] *= rescale[m][h];
+
+        // for i, j in T.Parallel(block_M, block_N)
+        UNROLL
+        for (int m = 0; m < 2; ++m)
+            for (int n = 0; n < 4; ++n)
+                for (int h = 0; h < 2; ++h)
+                    for (int v = 0; v < 2; ++v)
+                        S[m][n][h * 2 + v] =
+                            exp2f(S[m][n][h * 2 + v] * scale - row_max[m][h] * scale);
+
+        // T.reduce_sum(S, row_sum, dim=1, clear=False)
+        for (int m = 0; m < 2; ++m)
+            for (int h = 0; h < 2; ++h) {
+                float row_sum_part = 0.f;
+                UNROLL
+                for (int n = 0; n < 4; ++n)
+                    for (int v = 0; v < 2; ++v) row_sum_part += S[m][n][h * 2 + v];
+                row_sum[m][h] += lanes_sum_4(row_sum_part);
+            }
+
+        // T.copy(S, P)
+        UNROLL
+        for (int m = 0; m < 2; ++m)
+            for (int n = 0; n < 4; ++n)
+                for (int h = 0; h < 2; ++h)
+                    for (int v = 0; v < 2; ++v)
+                        P[m][n][h * 2 + v] = __float2half_rn(S[m][n][h * 2 + v]);
+
+        // T.gemm(P, V_shared, acc, policy=T.GemmWarpPolicy.FullRow)
+        UNROLL
+        for (int k = 0; k < block_N; k += 16) {
+            unsigned a[2][4], b[8][4];
+            for (int m = 0; m < 2; ++m)
+                for (int r = 0; r < 4; ++r) a[m][r] = register_of(&P[m][k / 8 + r / 2][r % 2 * 2]);
+            for (int n = 0; n < 8; ++n) {
+                const int row = k + lane % 16, col = n * 16 + lane / 16 * 8;
+                load_matrices_transposed(b[n], &V_shared[stage][row][V_col(row, col)]);
+            }
+            for (int m = 0; m < 2; ++m)
+                for (int n = 0; n < 16; ++n)
+                    mma(acc[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+        }
+    }
+
+    // for i, j in T.Parallel(block_M, dim)
+    UNROLL
+    for (int m = 0; m < 2; ++m)
+        for (int n = 0; n < 16; ++n)
+            for (int h = 0; h < 2; ++h)
+                for (int v = 0; v < 2; ++v) acc[m][n][h * 2 + v] /= row_sum[m][h];
+
+    // T.copy(acc, O[bz, by, bx * block_M : (bx + 1) * block_M, :])
+    UNROLL
+    for (int m = 0; m < 2; ++m)
+        for (int n = 0; n < 16; ++n)
+            for (int h = 0; h < 2; ++h) {
+                const int i = warp_m + m * 16 + h * 8 + lane / 4, j = n * 8 + lane % 4 * 2;
+                const int row = bx * block_M + i;
+                if (row >= seq_q) continue;  // the last tile may reach past the edge
+                __align__(4) half O_part[2];
+                for (int v = 0; v < 2; ++v) O_part[v] = __float2half_rn(acc[m][n][h * 2 + v]);
+                store_vector(&O[((size_t(bz) * heads + by) * seq_q + row) * dim + j], O_part);
+            }
+}

@@ -1,0 +1,193 @@
+// split_k_gemm: C += A @ B, where the caller has cleared C.
+//   from     split_k_gemm.py by tile2c 0.1.0
+//   target   cuda:sm_80 (texts for it have run on an H200)
+//   again    tile2c split_k_gemm.py -o . --target cuda:sm_80
+//   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin split_k_gemm.cu -o split_k_gemm.cubin
+//   launch   grid ((N + 127) / 128, (M + 127) / 128, 8), block 128, no dynamic shared memory
+//   sizes    M, N and K are free
+//   text     sha256 6a12d8bcb9ed  (edit freely: `tile2c --merge` keeps your changes)
+#include <cuda_fp16.h>
+
+constexpr int split_k = 8;
+constexpr int block_M = 128;
+constexpr int block_N = 128;
+constexpr int block_K = 32;
+constexpr int num_stages = 3;
+
+// Registers have no address: a loop that counts through them is unrolled.
+#define UNROLL _Pragma("unroll")
+
+// The body is long and runs a few times: unrolled, it would only be more code to fetch.
+#define ROLLED _Pragma("unroll 1")
+
+// A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
+// together fall into different groups of banks.
+static __device__ int A_col(int row, int col) { return (col / 8 ^ row / 2 % 4) * 8; }
+
+// B_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
+// fall into different groups of banks.
+static __device__ int B_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+
+// Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
+// aligned rows end between copies.
+template <int n, bool aligned, typename T>
+static __device__ void copy_async(T* shared, const T* global, int valid) {
+    if (!aligned) {  // no such copy starts at any address: element by element
+        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T();
+        return;
+    }
+    const unsigned dst = __cvta_generic_to_shared(shared);
+    const int bytes = valid > 0 ? n * int(sizeof(T)) : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(dst), "l"(global),
+                 "n"(n * sizeof(T)), "r"(bytes)
+                 : "memory");
+}
+
+// Closes the group of copies that this thread has started.
+static __device__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until at most `pending` of this thread's groups of copies are open.
+template <int pending>
+static __device__ void copies_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+// Loads four 8x8 matrices of 16-byte rows: lane l passes the address of row l % 8 of matrix l / 8.
+static __device__ void load_matrices(unsigned (&r)[4], const half* row) {
+    const unsigned src = __cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(src)
+                 : "memory");
+}
+
+// Loads four 8x8 matrices of 16-byte rows, transposed: lane l passes the address of row l % 8 of
+// matrix l / 8.
+static __device__ void load_matrices_transposed(unsigned (&r)[4], const half* row) {
+    const unsigned src = __cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(src)
+                 : "memory");
+}
+
+// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 and l / 4 + 8, columns l % 4 * 2 + {0, 1}.
+static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <bool aligned>
+static __device__ void split_k_gemm_block(const half* __restrict__ A,  // [M, K]
+                                          const half* __restrict__ B,  // [K, N]
+                                          float* __restrict__ C,  // [M, N]
+                                          int M, int N, int K) {
+    __shared__ __align__(128) half A_shared[num_stages][block_M][block_K];  // 24 KiB
+    __shared__ __align__(128) half B_shared[num_stages][block_K][block_N];  // 24 KiB
+    float C_local[4][8][4] = {};  // [block_M, block_N] over the block; T.clear(C_local)
+
+    const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int warp_m = warp / 2 * 64, warp_n = warp % 2 * 64;  // 2 x 2 warps of 64 x 64
+    // Each split takes whole tiles of K: the last one may find fewer, or none.
+    const int tiles = ((K + block_K - 1) / block_K + split_k - 1) / split_k;
+
+    const half* A_src =
+        &A[size_t(by * block_M + threadIdx.x / 4) * K + bz * tiles * block_K + threadIdx.x % 4 * 8];
+    const half* B_src = &B[size_t(bz * tiles * block_K + threadIdx.x / 16) * N + bx * block_N +
+                           threadIdx.x % 16 * 8];
+    int fill = 0, stage = 0;  // stages: loaded next, in use
+    auto load_tiles = [&](int ko) {
+        const int k = (bz * tiles + ko) * block_K;
+        // T.copy(A[by * block_M, k], A_shared)
+        UNROLL
+        for (int turn = 0; turn < 4; ++turn) {
+            const int i = turn * 32 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
+            const int row = by * block_M + i, col = k + j;
+            const int valid = row < M ? K - col : 0;
+            copy_async<8, aligned>(&A_shared[fill][i][A_col(i, j)], A_src + size_t(turn * 32) * K,
+                                   valid);
+        }
+        // T.copy(B[k, bx * block_N], B_shared)
+        UNROLL
+        for (int turn = 0; turn < 4; ++turn) {
+            const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
+            const int row = k + i, col = bx * block_N + j;
+            const int valid = row < K ? N - col : 0;
+            copy_async<8, aligned>(&B_shared[fill][i][B_col(i, j)], B_src + size_t(turn * 8) * N,
+                                   valid);
+        }
+        A_src += block_K;
+        B_src += size_t(block_K) * N;
+        fill = fill + 1 < num_stages ? fill + 1 : 0;
+    };
+
+    ROLLED
+    for (int ko = 0; ko < num_stages - 1; ++ko) {
+        if (ko < tiles) load_tiles(ko);
+        copies_commit();
+    }
+
+    // for ko in T.Pipelined(tiles, num_stages=num_stages)
+    for (int ko = 0; ko < tiles; ++ko) {
+        copies_wait<num_stages - 2>();  // this thread's part of tile ko has arrived
+        // tile ko is complete for all threads; nobody still reads the stage refilled next
+        __syncthreads();
+        if (ko + num_stages - 1 < tiles) load_tiles(ko + num_stages - 1);
+        copies_commit();  // empty groups at the end keep the count for copies_wait right
+
+        // T.gemm(A_shared, B_shared, C_local)
+        for (int kk = 0; kk < block_K; kk += 16) {
+            unsigned a[4][4], b[4][4];
+            for (int m = 0; m < 4; ++m) {
+                const int row = warp_m + m * 16 + lane % 16, col = kk + lane / 16 * 8;
+                load_matrices(a[m], &A_shared[stage][row][A_col(row, col)]);
+            }
+            for (int n = 0; n < 4; ++n) {
+                const int row = kk + lane % 16, col = warp_n + n * 16 + lane / 16 * 8;
+                load_matrices_transposed(b[n], &B_shared[stage][row][B_col(row, col)]);
+            }
+            for (int m = 0; m < 4; ++m)
+                for (int n = 0; n < 8; ++n)
+                    mma(C_local[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
+        }
+        stage = stage + 1 < num_stages ? stage + 1 : 0;
+    }
+
+    // T.atomic_add(C[by * block_M, bx * block_N], C_local)
+    UNROLL
+    for (int m = 0; m < 4; ++m)
+        for (int n = 0; n < 8; ++n)
+            for (int h = 0; h < 2; ++h) {
+                const int i = warp_m + m * 16 + h * 8 + lane / 4, j = warp_n + n * 8 + lane % 4 * 2;
+                const int row = by * block_M + i;
+                if (row >= M) continue;  // the last tile may reach past the edge
+                for (int v = 0; v < 2; ++v) {
+                    if (bx * block_N + j + v < N) {  // the last tile may reach past the edge
+                        atomicAdd(&C[size_t(row) * N + bx * block_N + j + v],
+                                  C_local[m][n][h * 2 + v]);
+                    }
+                }
+            }
+}
+
+// Wide accesses stay aligned: K % 8 == 0 and N % 8 == 0 and A % 16 == 0 and B % 16 == 0.
+extern "C" __global__ void __launch_bounds__(128) split_k_gemm(
+    const half* __restrict__ A,  // [M, K]
+    const half* __restrict__ B,  // [K, N]
+    float* __restrict__ C,  // [M, N]
+    int M, int N, int K) {
+    split_k_gemm_block<true>(A, B, C, M, N, K);
+}
+
+// Any sizes and addresses: element by element where rows may start anywhere.
+extern "C" __global__ void __launch_bounds__(128) split_k_gemm_any(
+    const half* __restrict__ A,  // [M, K]
+    const half* __restrict__ B,  // [K, N]
+    float* __restrict__ C,  // [M, N]
+    int M, int N, int K) {
+    split_k_gemm_block<false>(A, B, C, M, N, K);
+}
