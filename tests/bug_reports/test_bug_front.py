@@ -88,7 +88,7 @@ def main(A: T.Tensor((32,), "int32"), O: T.Tensor((32,), "int32")):
 """
     said = refusal(tmp_path, text)
     assert "T2C239" in said
-    assert "note: it is bound here: program.py:10" in said
+    assert "note: it is bound here: " in said
 
 
 @pytest.mark.parametrize("first", ["3", "A[tx]", "(3, 4)"])
