@@ -28,9 +28,7 @@ def main(O: T.Tensor((256,), "float32")):
 """
     same(checked(tmp_path, text, {"O": empty(256)}, target)["O"], (np.arange(256) % 16) ** 2)
     c = text_of(tmp_path, text, target)
-    assert (
-        c.index("if (threadIdx.x < 16)") < c.index("__syncthreads();") < c.index("O[threadIdx.x]")
-    )
+    assert c.index("if (tx < 16)") < c.index("__syncthreads();") < c.index("O[tx]")
 
 
 @BOTH

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from language_programs import CUDA, HIP, checked, empty, refusal, values
+from language_programs import CUDA, HIP, checked, empty, refusal, text_of, values
 
 
 @pytest.mark.parametrize("target", [CUDA, "hip:gfx1100"])
@@ -181,3 +181,26 @@ def main(A: T.Tensor((64,), "float32"), O: T.Tensor((64,), "float32")):
             T.copy(A, O)
 """
     assert "T2C563" in refusal(tmp_path, text)
+
+
+@pytest.mark.parametrize("target", [CUDA, HIP])
+def test_the_thread_index_is_signed(tmp_path: Path, target: str) -> None:
+    """C's own is unsigned; the author's is an int, and stands under its name in the text."""
+    text = """
+@T.prim_func
+def main(V: T.Tensor((64,), "float32"), I: T.Tensor((64,), "int32"), n: T.int32):
+    with T.Kernel(1, threads=64) as bx:
+        tx = T.get_thread_binding()
+        V[tx] = T.cast(tx - 40, "float32")
+        I[tx] = (tx - 40) // 3
+        if tx - 40 < 0:
+            I[tx] = I[tx] - 1000
+        if tx > n:
+            V[tx] = V[tx] + 0.5
+        if n < tx:
+            V[tx] = V[tx] + 0.25
+"""
+    arguments = {"V": empty(64), "I": empty(64, "int32"), "n": -3}
+    got = checked(tmp_path, text, arguments, target)
+    assert (got["V"] == np.arange(64) - 40 + 0.75).all()
+    assert "const int tx = threadIdx.x;" in text_of(tmp_path, text, target)

@@ -240,7 +240,9 @@ class LoweredLaunch:
             kinds=self.names.kinds,
         )
         for var, name in zip(launch.thread_vars, "xyz", strict=False):
-            self.ctx.values[var.name] = b.local(f"threadIdx.{name}")
+            # Under the author's name it is an int: threadIdx is unsigned, and `tx - 5` never negative.
+            self.ctx.wanted[var.name] = b.local(f"threadIdx.{name}")
+            self.ctx.values[var.name] = b.local(var.name)
         check_bounds(launch.body)
         self.body = copies_as_loops(without_unread(self.ctx, launch.body), ours)
         self.ctx.author_names = frozenset(ours)
