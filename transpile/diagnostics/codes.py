@@ -63,7 +63,7 @@ CODES: dict[str, str] = {
     "T2C306": "a tile statement on memory that it does not work on",
     "T2C307": "the result of a reduction has another shape",
     "T2C308": "a reduction of a type it is not for",
-    "T2C309": "a fragment indexed by something other than T.Parallel variables",
+    "T2C309": "a fragment where a statement of each thread wants elements",
     "T2C310": "a private array indexed by a T.Parallel variable",
     "T2C311": "a constant index or region outside a buffer on the chip",
     "T2C312": "an extent on the chip that is not a known, positive number",
