@@ -86,7 +86,9 @@ SAVES = {
 THROUGH_REGISTERS = ("load_tiles(ko + 1);", "if (ko_end > 0) {", "if (tiles > 0) {")
 
 
-@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+@pytest.mark.parametrize(
+    "target", ["cuda:sm_80", pytest.param("hip:gfx942", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("case", CASES)
 def test_everything_taken_out_of_matrices_is_reported(
     tmp_path: Path, case: str, target: str

@@ -259,6 +259,11 @@ PROGRAMS: dict[str, str] = {
     ),
 }
 PROGRAMS["make_tensor"] = PROGRAMS["ptr"]
+PROGRAMS["im2col"] = _MAIN.format(
+    parameters='V: T.Tensor((1, 8, 8, 16), "float32"), O: T.Tensor((64, 16), "float32")',
+    body='s = T.alloc_shared((64, 16), "float32")\n        '
+    "T.im2col(V, s, 0, 4, 3, 1, 1, 1)\n        T.copy(s, O)",
+)
 # Names that only stand inside others, or mean nothing without them.
 INSIDE = {
     "SharedBuffer": "annotation of a macro's parameter", "FragmentBuffer": "annotation of a macro's parameter",
