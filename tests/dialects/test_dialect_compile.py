@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tile2c.transpile.cli.main import main
@@ -49,6 +51,12 @@ CHOSEN = [
 ]
 
 
+def some(targets: Iterable[str]) -> list[Any]:
+    """The targets, those that differ least from others marked slow."""
+    often = ("dcu:gfx936", "maca:xcore1000", "musa:mp_31", "musa:mp_22", "ppu:ppu_15")
+    return [t if t in often else pytest.param(t, marks=pytest.mark.slow) for t in targets]
+
+
 def written(folder: Path, target: str, text: str) -> Path:
     source, defines = TEXTS[text]
     chosen = [word for define in defines for word in ("-D", define)]
@@ -66,7 +74,7 @@ def passes(command: list[str | None]) -> None:
 
 @pytest.mark.skipif(CLANG is None, reason="needs clang-22 (Debian: apt install clang-22)")
 @pytest.mark.parametrize("text", CHOSEN)
-@pytest.mark.parametrize("target", WAVES)
+@pytest.mark.parametrize("target", some(WAVES))
 def test_through_clang(tmp_path: Path, target: str, text: str) -> None:
     path = written(tmp_path, target, text)
     assembly = tmp_path / "text.s"
@@ -83,7 +91,7 @@ def test_through_clang(tmp_path: Path, target: str, text: str) -> None:
 
 @pytest.mark.skipif(NVCC is None, reason="needs nvcc of CUDA 12 or later")
 @pytest.mark.parametrize("text", CHOSEN)
-@pytest.mark.parametrize("target", LIKE_CUDA)
+@pytest.mark.parametrize("target", some(LIKE_CUDA))
 def test_through_nvcc(tmp_path: Path, target: str, text: str) -> None:
     path = written(tmp_path, target, text)
     passes(

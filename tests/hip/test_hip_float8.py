@@ -55,7 +55,7 @@ def test_conversions_round_and_saturate(tmp_path: Path, arch: str, kind: str) ->
 
 
 @pytest.mark.parametrize(("arch", "kind"), [*OWN, ("gfx942", "int8"), ("gfx950", "int8")])
-@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("transposed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_products(tmp_path: Path, arch: str, kind: str, transposed: bool) -> None:
     total = "int32" if kind == "int8" else "float32"
     choices: dict[str, object] = {
