@@ -251,3 +251,26 @@ def main(O: T.Tensor((3, 32), "float32"), Q: T.Tensor((3, 32), "int32")):
     )
     assert (got["O"] == np.arange(32) - 5).all()
     assert (got["Q"] == (np.arange(32) - 40) % 7 + 100).all()
+
+
+@pytest.mark.parametrize("target", [CUDA, HIP])
+def test_a_loop_that_writes_registers_and_shared_memory(tmp_path: Path, target: str) -> None:
+    """Replicas hold the same fragment; one of them stores the vectors of the shared tile, whole."""
+    text = """
+@T.prim_func
+def main(X: T.Tensor((48, 4), "float32"), O: T.Tensor((48, 4), "float32"), Q: T.Tensor((48, 4), "float32")):
+    with T.Kernel(1, threads=64) as bx:
+        x = T.alloc_fragment((48, 4), "float32")
+        y = T.alloc_fragment((48, 4), "float32")
+        s = T.alloc_shared((48, 4), "float32")
+        T.copy(X, x)
+        for i, j in T.Parallel(48, 4):
+            t = x[i, j] * (i - j)
+            y[i, j] = t
+            s[i, j] = t
+        T.copy(y, O)
+        T.copy(s, Q)
+"""
+    x = values((48, 4))
+    got = checked(tmp_path, text, {"X": x, "O": empty((48, 4)), "Q": empty((48, 4))}, target)
+    assert (got["O"] == got["Q"]).all()

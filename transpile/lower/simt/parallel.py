@@ -112,6 +112,7 @@ class _Body:
         self.arrays: dict[Load, str] = {}
         self.before: list[CStmt] = []
         self.after: list[CStmt] = []
+        self.stored: set[str] = set()  # arrays that `after` stores
         self.names: list[str] = []
         self.varying: frozenset[str] = frozenset()  # named values that differ along a vector
         self.mask: Expr | None = None  # a condition (IR) on a whole vector that is loaded
@@ -351,12 +352,16 @@ class _Body:
         if not self._moves_as_vector(stmt.buffer, stmt.index):
             return
         load = Load(dtype=stmt.buffer.dtype, buffer=stmt.buffer, index=stmt.index)
-        fresh = load not in self.arrays
         name = self._array(load)
         place.loads[load] = Element(dtype=load.dtype, array=name, subscripts=(self._v(),))
-        if fresh or not any(isinstance(s, Do) and _writes(s, name) for s in self.after):
+        if name not in self.stored:
+            self.stored.add(name)
             whole = Element(dtype=load.dtype, array=name, subscripts=())
-            self.after.append(Do(call=self._store_call(whole, stmt.buffer, stmt.index)))
+            store: CStmt = Do(call=self._store_call(whole, stmt.buffer, stmt.index))
+            if place.once:
+                reason = "every thread of the group holds the same: one writes"
+                store = Branch(condition=b.both(list(place.once)), then=(store,), remark=reason)
+            self.after.append(store)
 
     def _v(self) -> Expr:
         assert self.it.vector is not None
@@ -633,12 +638,6 @@ def neighbours_in(index: tuple[Expr, ...], dim: int, var: str) -> bool:
 def _name(expr: Expr | None) -> str:
     assert isinstance(expr, Var)
     return expr.name
-
-
-def _writes(stmt: Do, array: str) -> bool:
-    return isinstance(stmt.call, CCall) and any(
-        isinstance(arg, Element) and arg.array == array for arg in stmt.call.args[1:]
-    )
 
 
 def _reads(value: Expr | None) -> bool:

@@ -88,7 +88,9 @@ def _store(ctx: Context, stmt: Store, place: Place) -> CStmt:
         comments=stmt.comments if not checks else (),
         remark=stmt.remark if not checks else "",
     )
-    once = list(place.once) if stmt.buffer.scope in ("global", "shared") else []
+    held = Load(dtype=stmt.buffer.dtype, buffer=stmt.buffer, index=stmt.index) in place.loads
+    memory = stmt.buffer.scope in ("global", "shared") and not held  # a vector is stored as a whole
+    once = list(place.once) if memory else []
     conditions = once + [convert(ctx, check, place) for check in checks]
     if not conditions:
         return assign
