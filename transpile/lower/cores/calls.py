@@ -99,6 +99,9 @@ class Calls:
             return moved(value.at, times(row, self.shape.step(value.pitch)))
 
         count = self.shape.columns if row is not None else self.shape.count(dst.kind)
+        if function == "DataCopy" and dst.whole:  # it moves whole blocks; tiles end with one
+            block = self.tiles.target.block_bytes // dst.dtype.bytes
+            count = times(_divided(plus(count, const(block - 1)), block), block)
         call = VectorCall(
             function=function,
             dst=_ref(place(dst)),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir import forms, walk
-from tile2c.transpile.ir.expr import Buffer, Var
+from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var
 from tile2c.transpile.targets.cores import CoresTarget
 
 _WORKS = (
@@ -55,9 +55,26 @@ def check(function: forms.Function, target: CoresTarget, diagnostics: Diagnostic
     for stmt in walk.statements(launch.body):
         _check_statement(stmt, target, diagnostics)
         for expr in walk.expressions(stmt):
+            _check_values(expr, stmt, target, diagnostics)
             for var in walk.variables(expr):
                 if var.kind == "thread" or var.name in threads:
                     _no_threads(var, stmt, target, diagnostics)
+
+
+def _check_values(
+    expr: Expr, stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnostics
+) -> None:
+    """Values on the way that no tile can hold."""
+    known = {*target.dialect.types, "bool"}
+    for part in walk.parts(expr):
+        if part.dtype.name not in known and not isinstance(part, Const):
+            diagnostics.error(
+                "T2C522",
+                f"this is {part.dtype}, which the vector unit of {target.name} does not take",
+                part.span or stmt.span,
+                help="compute in float32: T.cast(x, T.float32)",
+            )
+            return
 
 
 def _check_buffer(buffer: Buffer, target: CoresTarget, diagnostics: Diagnostics) -> None:
