@@ -37,10 +37,11 @@ def warn_of_costs(
             span,
             help="more threads, smaller tiles, or tiles of a narrower type",
         )
-    if taken.local_bytes * 2 > target.max_shared and threads <= SMALL_BLOCK:
+    launched = max(prod(entry.threads) for entry in plan.entries)  # roles add a warpgroup, or two
+    if taken.local_bytes * 2 > target.max_shared and launched <= SMALL_BLOCK:
         diagnostics.warning(
             "T2C411",
-            f"a block of {threads} threads takes {taken.local_bytes} bytes of shared memory, and "
+            f"a block of {launched} threads takes {taken.local_bytes} bytes of shared memory, and "
             f"{target.name} has {target.max_shared}: one block at a time, which hides little latency",
             span,
             help="a smaller tile, fewer stages, or more threads",
