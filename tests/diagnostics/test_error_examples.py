@@ -19,7 +19,6 @@ UNSHOWN = {
     "T2C535": "one element is spread over tiles and rows alike",
     "T2C537": "tiles of truth values are told with T2C522",
     "T2C545": "parts of one column are copied element by element",
-    "T2C553": "what is left has a code of its own",
 }
 
 
