@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Binary, Buffer, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import Atomic, For, If, Let, Stmt, Store
-from tile2c.transpile.ir.walk import loads, statements, writes
+from tile2c.transpile.ir.walk import statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.facts import linear
 from tile2c.transpile.lower.plan import (
@@ -51,6 +51,7 @@ from tile2c.transpile.lower.simt.iteration import (
     memory_accesses,
     only_fragments,
 )
+from tile2c.transpile.lower.simt.named_values import alike_along, named_inside
 from tile2c.transpile.lower.simt.running import step_of
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, Step
@@ -207,7 +208,7 @@ class _Body:
                 own = [check for check in own if not b.mentions(check, self.last)]
             own = [check for check in own if not any(b.mentions(check, name) for name in named)]
             common = own if common is None else [check for check in common if check in own]
-        inner = _named_inside(self.loop.body)
+        inner = named_inside(self.loop.body)
         return [
             check for check in common or [] if not any(b.mentions(check, name) for name in inner)
         ]
@@ -296,8 +297,8 @@ class _Body:
     # ---- vectors
 
     def _vector(self) -> tuple[CStmt, ...]:
-        alike, rest = _alike(self.loop.body, self.last)
-        self.varying = _named_inside(rest)
+        alike, rest = alike_along(self.loop.body, self.last)
+        self.varying = named_inside(rest)
         self.before += lower_scalars(self.ctx, alike, self.it.place)
         direct = self._direct(rest)
         if direct is not None:
@@ -593,32 +594,6 @@ class _Body:
         if valid is not None:
             args = (*args, valid)
         return CCall(dtype=INT32, function=helper, args=args, template=template)
-
-
-def _named_inside(body: Sequence[Stmt]) -> frozenset[str]:
-    """Values that the iteration itself names."""
-    inside = statements(tuple(body))
-    return frozenset(stmt.var.name for stmt in inside if isinstance(stmt, Let | For))
-
-
-def _alike(body: Sequence[Stmt], last: str) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
-    """Named values that all elements of a vector share, and the other statements.
-
-    `last` is the variable that counts a vector's elements.
-    """
-    alike: list[Stmt] = []
-    rest: list[Stmt] = []
-    differs, written = {last}, set[str]()
-    for stmt in body:
-        written |= {buffer.name for buffer in writes(stmt)}
-        if isinstance(stmt, Let):
-            changed_here = any(load.buffer.name in written for load in loads(stmt.value))
-            if not changed_here and not any(b.mentions(stmt.value, name) for name in differs):
-                alike.append(stmt)
-                continue
-            differs.add(stmt.var.name)
-        rest.append(stmt)
-    return tuple(alike), tuple(rest)
 
 
 def _wishes(buffer: Buffer, position: int) -> tuple[str, ...]:
