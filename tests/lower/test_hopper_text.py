@@ -128,3 +128,11 @@ def test_more_text_compiles_as_it_should(tmp_path: Path, defines: dict[str, obje
 @pytest.mark.parametrize("kernel", ["batched", "gated", "decayed", "staged"])
 def test_other_kernels_compile_as_they_should(tmp_path: Path, kernel: str) -> None:
     check(tmp_path, kernel, {})
+
+
+def test_the_stage_before_is_known_where_products_run_on(tmp_path: Path) -> None:
+    """A lone warpgroup frees a stage a round later; others need no such helper."""
+    alone = build(tmp_path / "alone", "product", {**SMALL, "threads": 128})
+    assert "barrier_arrive(empty[stage_before(ring)]);" in alone
+    pair = build(tmp_path / "pair", "product", {**SMALL, "block_M": 128, "threads": 256})
+    assert "barrier_arrive(empty[ring.stage]);" in pair and "stage_before" not in pair

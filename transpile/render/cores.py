@@ -91,7 +91,7 @@ def _head_lines(
 
     file = f"{plan.name}{target.suffix}"
     source = PurePosixPath(kernel.source_file).name
-    sizes = ", ".join(plan.sizes)
+    sizes = " and ".join(part for part in (", ".join(plan.sizes[:-1]), *plan.sizes[-1:]) if part)
     lines = [
         f"from     {source} by tile2c {__version__}",
         f"target   {target.name} ({target.proven})",
@@ -313,8 +313,13 @@ def _unnamed(expr: Expr) -> Expr:
             if isinstance(a, Binary) and a.op == "+" and isinstance(b, Const):
                 if isinstance(a.b, Const):  # x + 64 - 1
                     rest = int(a.b.value) - int(b.value)
+                    if rest == 0:
+                        return a.a
                     return replace(a, b=Const(dtype=b.dtype, value=rest))
             return replace(part, a=a, b=b)
+        if isinstance(part, Binary) and part.op in ("//", "truncdiv") and isinstance(part.b, Const):
+            if part.b.value == 1:
+                return _unnamed(part.a)
         return None
 
     return rewrite(expr, bare)

@@ -2,7 +2,7 @@
 //   from     gemm.py by tile2c 0.1.0
 //   target   cuda:sm_90a
 //   again    tile2c gemm.py -o . --target cuda:sm_90a --launcher
-//   text     sha256 d8db3264d1d4  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 492c6022635e  (edit freely: `tile2c --merge` keeps your changes)
 #pragma once
 
 #include <stdbool.h>
@@ -44,8 +44,8 @@ enum gemm_launch_status {
 };
 
 // Launches the kernel on the current device and returns at once; nothing was launched if a promise
-// does not hold. Any number of threads may call it. Rows have no gaps where no strides are given.
-// Without a stream, in the default stream.
+// does not hold. Any number of threads may call it. Tensors are dense where no strides are given; a
+// null stream is the default stream.
 int gemm_launch(const struct __half* A,  // [M, K]
                 const struct __half* B,  // [K, N]
                 struct __half* C,  // [M, N], written

@@ -2,7 +2,7 @@
 //   from     mixed.py by tile2c 0.1.0
 //   target   hip:gfx942
 //   again    tile2c mixed.py -o . --target hip:gfx942 --launcher
-//   text     sha256 c64a64dfbfef  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 f0ce2ce3f1a2  (edit freely: `tile2c --merge` keeps your changes)
 #pragma once
 
 #include <stdbool.h>
@@ -41,8 +41,8 @@ enum mixed_launch_status {
 };
 
 // Launches the kernel on the current device and returns at once; nothing was launched if a promise
-// does not hold. Any number of threads may call it. Rows have no gaps where no strides are given.
-// Without a stream, in the default stream.
+// does not hold. Any number of threads may call it. Tensors are dense where no strides are given; a
+// null stream is the default stream.
 int mixed_launch(const struct __half* A,  // [M, 64]
                  const int8_t* register_,  // [64]
                  float alpha,  // a float16

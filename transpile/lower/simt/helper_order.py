@@ -53,6 +53,7 @@ _ORDER = (
     "barrier_arrive",
     "barrier_wait",
     "ring",
+    "stage_before",
     "consumers_sync",
     "warpgroup_sync",
     "tma_load",

@@ -184,13 +184,13 @@ class _Body:
     def _reason(self, rows: Sequence[Expr]) -> str:
         if rows and self.it.once and _only_memory(self.loop):
             return (
-                "all of the group hold the same: one writes; the last tile may reach past the edge"
+                "several threads hold the same: one writes; the last tile may reach past the edge"
             )
         if rows:
             return "the last tile may reach past the edge"
         if self.it.masks:
             return "the rest of the threads have nothing here"
-        return "every thread of the group holds the same: one writes"
+        return "several threads hold the same: one writes"
 
     def _skip_condition(self) -> list[Expr]:
         """Guards (IR) that all effects share: without them nothing is left to do."""
@@ -360,7 +360,7 @@ class _Body:
             whole = Element(dtype=load.dtype, array=name, subscripts=())
             store: CStmt = Do(call=self._store_call(whole, stmt.buffer, stmt.index))
             if place.once:
-                reason = "every thread of the group holds the same: one writes"
+                reason = "several threads hold the same: one writes"
                 store = Branch(condition=b.both(list(place.once)), then=(store,), remark=reason)
             self.after.append(store)
 

@@ -260,7 +260,7 @@ class _Prefetch:
         body: list[Node] = []
         if self.depth > 1:
             later = self._call(self.store, b.add(self.round, const(1)))
-            put = Do(call=later, remark="after the last round: nobody reads it")
+            put = Do(call=later, remark="what the last round stores, nobody reads")
             store = Step(
                 body=(Section(body=(put,)),),
                 accesses=self._writes(1),

@@ -261,6 +261,7 @@ class _Reduction:
             first=first,
             last=last,
             whole=whole,
+            count=digit.extent,
             combined=combined,
             moved=f"{fields['type']}({moved})" if carrier else moved,
         )

@@ -97,7 +97,7 @@ def _store(ctx: Context, stmt: Store, place: Place) -> CStmt:
     if checks:
         reason = "the last tile may reach past the edge"
     else:
-        reason = "every thread of the group holds the same: one writes"
+        reason = "several threads hold the same: one writes"
     return Branch(
         condition=b.both(conditions),
         then=(replace(assign, comments=(), remark=""),),

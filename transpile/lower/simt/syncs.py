@@ -53,8 +53,22 @@ def place_barriers(
         tree.divergent.add(())
     arcs = tree.arcs()
     chosen = _cover(arcs, tree)
-    reasons = {gap: tuple(a.arc for a in arcs if gap in a.gaps) for gap in chosen}
-    return tree.with_barriers(reasons), tuple(a.arc for a in arcs)
+    orders = {gap: _orders(gap, chosen, arcs) for gap in chosen}
+    return tree.with_barriers(orders), tuple(a.arc for a in arcs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Orders:
+    """What a barrier orders, and which of it no other barrier does: what it stands there for."""
+
+    arcs: tuple[Arc, ...]
+    alone: tuple[Arc, ...]
+
+
+def _orders(gap: Path, chosen: Sequence[Path], arcs: Sequence[_Arc]) -> _Orders:
+    here = [arc for arc in arcs if gap in arc.gaps]
+    alone = [arc for arc in here if not any(g in arc.gaps for g in chosen if g != gap)]
+    return _Orders(tuple(a.arc for a in here), tuple(a.arc for a in alone or here))
 
 
 class _Tree:
@@ -286,57 +300,60 @@ class _Tree:
 
     # ---- result
 
-    def with_barriers(self, reasons: dict[Path, tuple[Arc, ...]]) -> tuple[Node, ...]:
-        return self._rebuild(self.nodes, (), reasons)
+    def with_barriers(self, orders: dict[Path, _Orders]) -> tuple[Node, ...]:
+        return self._rebuild(self.nodes, (), orders)
 
     def _rebuild(
-        self, nodes: Sequence[Node], path: Path, reasons: dict[Path, tuple[Arc, ...]]
+        self, nodes: Sequence[Node], path: Path, orders: dict[Path, _Orders]
     ) -> tuple[Node, ...]:
         found: list[Node] = []
         for number, node in enumerate(nodes):
             here = (*path, number)
-            if here in reasons:
-                found.append(barrier(reasons[here], self._meeting(here)))
+            if here in orders:
+                found.append(_barrier(orders[here], self._meeting(here)))
             if isinstance(node, LoopStep):
-                found.append(replace(node, body=self._rebuild(node.body, here, reasons)))
+                found.append(replace(node, body=self._rebuild(node.body, here, orders)))
             elif isinstance(node, BranchStep):
                 found.append(
                     replace(
                         node,
-                        then=self._rebuild(node.then, (*here, 0), reasons),
-                        orelse=self._rebuild(node.orelse, (*here, 1), reasons),
+                        then=self._rebuild(node.then, (*here, 0), orders),
+                        orelse=self._rebuild(node.orelse, (*here, 1), orders),
                     )
                 )
             else:
                 found.append(node)
         end = (*path, len(nodes))
-        if end in reasons:
-            found.append(barrier(reasons[end], self._meeting(end)))
+        if end in orders:
+            found.append(_barrier(orders[end], self._meeting(end)))
         return tuple(found)
 
 
-def barrier(arcs: tuple[Arc, ...], call: Expr | None = None) -> Step:
+def _barrier(orders: _Orders, call: Expr | None) -> Step:
     """A barrier step with its reason; of the whole block, or by this call."""
-    sync: CStmt = Sync(kind="barrier", arcs=arcs, remark=reason(arcs), call=call)
+    rings = {arc.buffer: arc.ring for arc in orders.arcs if arc.ring}
+    remark = reason(orders.alone, rings)
+    sync: CStmt = Sync(kind="barrier", arcs=orders.arcs, remark=remark, call=call)
     return Step(body=(sync,), quote="")
 
 
-def reason(arcs: tuple[Arc, ...]) -> str:
-    """What the barrier orders, in words of the program."""
-    ready, free = _buffers(arcs, ("RAW",)), _buffers(arcs, ("WAR", "WAW"))
-    ring = next((arc.ring for arc in arcs if arc.ring), "")
+def reason(arcs: tuple[Arc, ...], rings: dict[str, str] | None = None) -> str:
+    """What the barrier orders, in words of the program; `rings`: loops whose stages hold a tile."""
+    rings = rings or {}
+    written, read = _buffers(arcs, ("RAW",)), _buffers(arcs, ("WAR", "WAW"))
+    ready = [name for name in written if name not in rings]
+    free = [name for name in read if name not in rings]
+    tiles = list(dict.fromkeys(f"tile {rings[name]}" for name in written if name in rings))
     parts = []
-    if ring and ready:
-        parts.append(f"tile {ring} is complete for all threads")
-        if free:
-            parts.append("nobody still reads the stage refilled next")
-    else:
-        if ready:
-            parts.append(f"{_words(ready)} {'are' if len(ready) > 1 else 'is'} complete")
-        if free:
-            again = "them" if len(free) > 1 else "it"
-            same = f"nobody still reads what {again} held"
-            parts.append(same if free == ready else f"nobody still reads the old {_words(free)}")
+    if written:
+        verb = "are" if len(tiles + ready) > 1 else "is"
+        whom = "" if ready else " for all threads"
+        parts.append(f"{_words(tiles + ready)} {verb} complete{whom}")
+    if read:
+        again = "they" if len(free) > 1 else "it"
+        old = f"what {again} held" if free == written else f"the old {_words(free)}"
+        stage = ["the stage refilled next"] if len(free) < len(read) else []
+        parts.append(f"nobody still reads {' or '.join(stage + ([old] if free else []))}")
     if not any(arc.proven for arc in arcs):
         parts.append("kept because a dependence could not be disproved")
     return "; ".join(parts)

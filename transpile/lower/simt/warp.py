@@ -86,6 +86,7 @@ def _reduction(ctx: Context, expr: Call) -> str:
         first=target.lanes // 2,
         last=1,
         whole=True,
+        count=target.lanes,
         combined=combined,
         moved=f"{ctype}({moved})" if carrier else moved,
     )

@@ -4,9 +4,9 @@
 //   again    tile2c row_sum.py -o . --target ascendc:ascend910b
 //   compile  bisheng -x asc --npu-arch=dav-2201 -O2 -fPIC -shared row_sum.ascendc.cpp -o row_sum.so
 //   launch   40 cores, or fewer: at most (M + 7) / 8 have work
-//   sizes    M, N are free
+//   sizes    M and N are free
 //   memory   32928 of 196352 bytes of a core's UB
-//   text     sha256 9440edd9df16  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 47a2ff8e88d1  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;

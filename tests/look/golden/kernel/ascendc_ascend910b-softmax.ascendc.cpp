@@ -3,10 +3,10 @@
 //   target   ascendc:ascend910b (never run on silicon)
 //   again    tile2c softmax.py -o . --target ascendc:ascend910b
 //   compile  bisheng -x asc --npu-arch=dav-2201 -O2 -fPIC -shared softmax.ascendc.cpp -o softmax.so
-//   launch   40 cores, or fewer: at most (M + 0) / 1 have work
+//   launch   40 cores, or fewer: at most M have work
 //   sizes    M is free
 //   memory   99744 of 196352 bytes of a core's UB
-//   text     sha256 7e94b863b0c2  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 c3732dcaa4b3  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;

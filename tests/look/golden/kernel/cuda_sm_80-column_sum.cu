@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin column_sum.cu -o column_sum.cubin
 //   launch   grid ((N + 31) / 32), block 256, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 5630b785c015  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5494958dc9e0  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_M = 128;
 constexpr int block_N = 32;
@@ -45,7 +45,7 @@ static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) 
     }
 }
 
-// Sum over lanes that differ in these bits of their number, in every one of them.
+// Sum over 4 lanes, each 8 after the one before, in every one of them.
 static __device__ float lanes_sum_4_by_8(float x) {
     for (int offset = 16; offset >= 8; offset /= 2) {
         const float other = __shfl_xor_sync(0xffffffffu, x, offset);
@@ -100,7 +100,7 @@ static __device__ void column_sum_block(const float* __restrict__ X,  // [M, N]
     {
         const int i = lane % 8 * 4;
         const int at = bx * block_N + i;
-        if (threadIdx.x / 8 == 0) {  // every thread of the group holds the same: one writes
+        if (threadIdx.x / 8 == 0) {  // several threads hold the same: one writes
             store_whole_vector<aligned>(&Y[at], sums, N - at);
         }
     }

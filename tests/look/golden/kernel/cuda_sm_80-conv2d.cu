@@ -6,7 +6,7 @@
 //   launch   grid (1, (N * 64 * 64 + 127) / 128), block 128, no dynamic shared memory
 //   sizes    N is free
 //   needs    data, kernel at multiples of 16 bytes, out at multiples of 4 bytes
-//   text     sha256 2ce5a1be473e  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 aadb78d59945  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int H = 64;
@@ -94,7 +94,7 @@ static __device__ void load_matrices_transposed(unsigned (&r)[4], const half* ro
                  : "memory");
 }
 
-// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 and l / 4 + 8, columns l % 4 * 2 + {0, 1}.
+// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 + {0, 8} of c, columns l % 4 * 2 + {0, 1}.
 static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "

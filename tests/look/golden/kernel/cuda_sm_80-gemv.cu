@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemv.cu -o gemv.cubin
 //   launch   grid ((M + 3) / 4), block 128, no dynamic shared memory
 //   sizes    M and K are free
-//   text     sha256 2c8c84de9e8c  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 58ffba1171e7  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 4;
@@ -94,7 +94,7 @@ static __device__ void gemv_block(const half* __restrict__ A,  // [M, K]
     // T.copy(sums, y[bx * block_M])
     {
         const int at = bx * block_M + warp;
-        // all of the group hold the same: one writes; the last tile may reach past the edge
+        // several threads hold the same: one writes; the last tile may reach past the edge
         if (lane == 0 && at < M) {
             y[at] = __float2half_rn(sums);
         }

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin int4_gemm.cu -o int4_gemm.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 e7d217f98f42  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 4685d36b15e3  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int group_size = 128;
@@ -86,7 +86,7 @@ static __device__ void load_matrices(unsigned (&r)[4], const half* row) {
                  : "memory");
 }
 
-// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 and l / 4 + 8, columns l % 4 * 2 + {0, 1}.
+// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 + {0, 8} of c, columns l % 4 * 2 + {0, 1}.
 static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
@@ -155,7 +155,8 @@ static __device__ void int4_gemm_block(
     // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
     for (int ko = 0; ko < ko_end; ++ko) {
         copies_wait<num_stages - 2>();  // this thread's part of tile ko has arrived
-        // tile ko is complete for all threads; nobody still reads the stage refilled next
+        // tile ko is complete for all threads; nobody still reads the stage refilled next or the
+        // old W_shared
         __syncthreads();
         if (ko + num_stages - 1 < ko_end) load_tiles(ko + num_stages - 1);
         copies_commit();  // empty groups at the end keep the count for copies_wait right
@@ -174,8 +175,7 @@ static __device__ void int4_gemm_block(
             }
             store_vector(&W_shared[i][W_col(i, j)], W_shared_part);
         }
-        // tile ko is complete for all threads; nobody still reads the stage refilled next
-        __syncthreads();
+        __syncthreads();  // W_shared is complete
 
         // T.gemm(A_shared, W_shared, C_local, transpose_B=True)
         for (int k = 0; k < block_K; k += 16) {

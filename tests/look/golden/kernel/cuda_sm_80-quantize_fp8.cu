@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin quantize_fp8.cu -o quantize_fp8.cubin
 //   launch   grid ((N + 127) / 128, (M + 15) / 16), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 3524b07b7cb9  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 dd0268404c77  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
@@ -54,7 +54,7 @@ static __device__ T clamp(T x, T low, T high) {
     return x < low ? low : x > high ? high : x;
 }
 
-// Largest over lanes that differ in these bits of their number, in every one of them.
+// Largest over 16 neighbouring lanes, in every one of them.
 static __device__ float lanes_max_16(float x) {
     for (int offset = 8; offset >= 1; offset /= 2) {
         const float other = __shfl_xor_sync(0xffffffffu, x, offset);
@@ -122,7 +122,7 @@ static __device__ void quantize_fp8_block(
     for (int r = 0; r < 2; ++r) {
         const int i = r * 8 + threadIdx.x / 16;
         const int row = by * block_M + i;
-        // all of the group hold the same: one writes; the last tile may reach past the edge
+        // several threads hold the same: one writes; the last tile may reach past the edge
         if (lane % 16 != 0 || row >= M) continue;
         scales[size_t(row) * ((N + group - 1) / group) + bx] = scale[r];
     }

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin row_sum.cu -o row_sum.cubin
 //   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 03b6fd08d719  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 24f6914c3d2a  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_M = 8;
 constexpr int block_N = 512;
@@ -80,7 +80,7 @@ static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
     for (int r = 0; r < 2; ++r) {
         const int i = r * 4 + warp;
         const int at = bx * block_M + i;
-        // all of the group hold the same: one writes; the last tile may reach past the edge
+        // several threads hold the same: one writes; the last tile may reach past the edge
         if (lane != 0 || at >= M) continue;
         Y[at] = sums[r];
     }

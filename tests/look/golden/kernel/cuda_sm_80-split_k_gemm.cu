@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin split_k_gemm.cu -o split_k_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, 8), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 6a12d8bcb9ed  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5cb83a5acfe2  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int split_k = 8;
@@ -71,7 +71,7 @@ static __device__ void load_matrices_transposed(unsigned (&r)[4], const half* ro
                  : "memory");
 }
 
-// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 and l / 4 + 8, columns l % 4 * 2 + {0, 1}.
+// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 + {0, 8} of c, columns l % 4 * 2 + {0, 1}.
 static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "

@@ -6,7 +6,7 @@
 //   launch   grid ((M + 15) / 16), block 128, no dynamic shared memory
 //   sizes    M is free
 //   needs    X at multiples of 16 bytes
-//   text     sha256 51a33959d425  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 9c818113dcee  (edit freely: `tile2c --merge` keeps your changes)
 //
 // Of equal elements the one with the largest column comes first.
 
@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(128) top_k(const float* __restrict_
         for (int r = 0; r < 4; ++r) {
             const int i = r * 4 + warp;
             const int row = bx * block_M + i;
-            // all of the group hold the same: one writes; the last tile may reach past the edge
+            // several threads hold the same: one writes; the last tile may reach past the edge
             if (lane != 0 || row >= M) continue;
             values[size_t(row) * k + step] = largest[r];
             indices[size_t(row) * k + step] = column[r];

@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    total, heads and edges are free
 //   needs    Q, K, V at multiples of 16 bytes
-//   text     sha256 89fe7be9af1f  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 bfdf9947c029  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -106,7 +106,7 @@ static __device__ unsigned register_of(const half* first) {
     return *reinterpret_cast<const unsigned*>(first);
 }
 
-// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 and l / 4 + 8, columns l % 4 * 2 + {0, 1}.
+// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 + {0, 8} of c, columns l % 4 * 2 + {0, 1}.
 static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
@@ -122,7 +122,7 @@ static __device__ T ceil_div(T a, T b) {
     return quotient * b != a && (a < 0) == (b < 0) ? quotient + 1 : quotient;
 }
 
-// Largest over lanes that differ in these bits of their number, in every one of them.
+// Largest over 4 neighbouring lanes, in every one of them.
 static __device__ float lanes_max_4(float x) {
     for (int offset = 2; offset >= 1; offset /= 2) {
         const float other = __shfl_xor_sync(0xffffffffu, x, offset);
@@ -131,7 +131,7 @@ static __device__ float lanes_max_4(float x) {
     return x;
 }
 
-// Sum over lanes that differ in these bits of their number, in every one of them.
+// Sum over 4 neighbouring lanes, in every one of them.
 static __device__ float lanes_sum_4(float x) {
     for (int offset = 2; offset >= 1; offset /= 2) {
         const float other = __shfl_xor_sync(0xffffffffu, x, offset);
@@ -222,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(128) varlen_attention(
     for (int ko = 0; ko < tiles; ++ko) {
         const int stage = ko % num_stages;
         copies_wait<num_stages - 2>();  // this thread's part of tile ko has arrived
-        // tile ko is complete for all threads; nobody still reads the stage refilled next
+        // tile ko and Q_shared are complete; nobody still reads the stage refilled next
         __syncthreads();
         if (ko + num_stages - 1 < tiles) load_tiles(ko + num_stages - 1);
         copies_commit();  // empty groups at the end keep the count for copies_wait right

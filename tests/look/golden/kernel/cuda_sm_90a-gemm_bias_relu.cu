@@ -10,7 +10,7 @@
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   text     sha256 76297481440c  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5c5fc2dd2cf9  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -119,7 +119,7 @@ static __device__ void load_matrices_transposed(unsigned (&r)[4], const half* ro
                  : "memory");
 }
 
-// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 and l / 4 + 8, columns l % 4 * 2 + {0, 1}.
+// c[16x8] += a[16x16] * b[16x8]. Lane l holds rows l / 4 + {0, 8} of c, columns l % 4 * 2 + {0, 1}.
 static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
@@ -185,7 +185,6 @@ struct Ring {
         stage = 0;
         phase ^= 1;
     }
-    __device__ int previous() const { return stage ? stage - 1 : stages - 1; }
 };
 
 // A barrier of the 256 consumer threads.
@@ -343,8 +342,8 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm_bias_relu(
     Ring<ring_stages> ring;
     if (warpgroup == 2) {  // the producer: one thread starts the loads
         fewer_registers<24>();
-        // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
         if (threadIdx.x == 256) {
+            // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
             for (int ko = 0; ko < ko_end; ++ko) {
                 // every consumer warp has read what the stage held
                 barrier_wait(empty[ring.stage], ring.phase ^ 1);

@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm.hip -o gemm.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 6460398859f3  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 df947e417aa0  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
@@ -163,7 +163,7 @@ static __device__ void gemm_block(const _Float16* __restrict__ A,  // [M, K]
             }
         }
 
-        store_tiles(ko + 1);  // after the last round: nobody reads it
+        store_tiles(ko + 1);  // what the last round stores, nobody reads
     }
 
     // T.copy(C_local, C[by * block_M, bx * block_N])

@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm_bias_relu.hip -o gemm_bias_relu.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 3495e0922e1c  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5fcacd41eeee  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
@@ -160,7 +160,7 @@ static __device__ void gemm_bias_relu_block(const _Float16* __restrict__ A,  // 
             }
         }
 
-        store_tiles(ko + 1);  // after the last round: nobody reads it
+        store_tiles(ko + 1);  // what the last round stores, nobody reads
     }
 
     // Bias and activation are applied while the sums are still in registers.

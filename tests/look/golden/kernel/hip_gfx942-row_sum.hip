@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 row_sum.hip -o row_sum.hsaco
 //   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 3088cc6f1b28  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 14cfcad5610e  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 8;
@@ -79,7 +79,7 @@ static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
     for (int r = 0; r < 4; ++r) {
         const int i = r * 2 + wave;
         const int at = bx * block_M + i;
-        // all of the group hold the same: one writes; the last tile may reach past the edge
+        // several threads hold the same: one writes; the last tile may reach past the edge
         if (lane != 0 || at >= M) continue;
         Y[at] = sums[r];
     }

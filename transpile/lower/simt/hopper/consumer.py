@@ -12,7 +12,7 @@ from tile2c.transpile.lower.plan import Branch, CStmt, Do, Loop, Section
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames, walk
-from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, barrier, do
+from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, barrier, call, do
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, store_through_shared
@@ -173,7 +173,9 @@ class ConsumerLowering(BlockLowering):
         wait = self._wait(1, f"this warp has read the tiles of round {self.var} - 1")
         later = b.compare(">", b.local(self.var), start)
         free = "their stage may be refilled"
-        before = do("barrier_arrive", barrier("empty", b.local("ring.previous()")), remark=free)
+        ctx.need("stage_before")
+        stage = call("stage_before", b.local("ring"))
+        before = do("barrier_arrive", barrier("empty", stage), remark=free)
         return [wait, Branch(condition=b.both([later, one]), then=(before,))]
 
     def _wait(self, pending: int, remark: str) -> Do:

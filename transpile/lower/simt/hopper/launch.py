@@ -316,10 +316,9 @@ class WithRoles(ordinary.LoweredLaunch):
 
         ring = replace(ring, ctype=f"Ring<{CPrinter(ctx.target.dialect)(self.roles.extent)}>")
         one = b.compare("==", b.local("threadIdx.x"), const(groups * THREADS))
-        loop = self.roles.loop
         body = (
             *self._share(consumer=False),
-            Branch(condition=one, then=self.producer, comments=(loop.quote,)),
+            Branch(condition=one, then=self.producer),
             Escape(kind="return"),
         )
         last = b.compare("==", GROUP, const(groups))

@@ -63,6 +63,7 @@ def _rounds(ctx: Context, roles: Roles, stop: Expr) -> CStmt:
         step=const(1),
         body=tuple(body),
         dtype=INT32,
+        comments=(loop.quote,),
     )
     ctx.facts = facts
     ctx.namer.release(name)
