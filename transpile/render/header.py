@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,17 +14,25 @@ DIGEST = "............"  # filled in when the text is complete
 
 def needs(plan: Plan) -> str:
     """What every call has to meet, in words: aligned addresses, promises on sizes."""
-    tensors = {arg.name for arg in plan.args}
+    return conditions_in_words(plan.requires, {arg.name for arg in plan.args})
+
+
+def conditions_in_words(conditions: Iterable[str], tensors: Collection[str]) -> str:
+    """`A and B at multiples of 16 bytes, K % 8 == 0`, of `A % 16 == 0` and the like."""
     aligned: dict[str, list[str]] = {}
     rest = []
-    for condition in plan.requires:
+    for condition in conditions:
         name, _, tail = condition.partition(" % ")
         if name in tensors and tail.endswith(" == 0"):
             aligned.setdefault(tail.removesuffix(" == 0"), []).append(name)
         else:
             rest.append(condition)
-    words = [f"{', '.join(names)} at multiples of {size} bytes" for size, names in aligned.items()]
+    words = [f"{_listed(names)} at multiples of {size} bytes" for size, names in aligned.items()]
     return ", ".join([*words, *rest])
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def head_lines(plan: Plan, target: Target, source_name: str, again: str) -> list[str]:

@@ -576,6 +576,10 @@ class LoweredLaunch:
             entry = Entry(name=name, params=params, threads=threads, body=body)
             return (), (entry,), (launch(name, None),)
         shared = ctx.namer.ours(f"{name}_block", f"{name}_body")
+        from tile2c.transpile.render.header import conditions_in_words
+
+        tensors = {param.name for param in params if param.kind == "tensor"}
+        words = conditions_in_words(self._conditions(), tensors)
         entries = []
         for suffix, aligned in (("", True), ("_any", False)):
             call = CCall(
@@ -585,7 +589,7 @@ class LoweredLaunch:
                 args=tuple(b.local(param.name, param.dtype) for param in params),
             )
             comment = (
-                f"Wide accesses stay aligned: {self._condition()}."
+                f"Wide accesses stay aligned: {words}."
                 if aligned
                 else "Any sizes and addresses: element by element where rows may start anywhere."
             )
@@ -603,6 +607,9 @@ class LoweredLaunch:
         return (whole,), tuple(entries), launches
 
     def _condition(self) -> str:
+        return " and ".join(self._conditions())
+
+    def _conditions(self) -> tuple[str, ...]:
         """When rows are aligned: on sizes, then on addresses."""
         from tile2c.transpile.render.expressions import CPrinter
 
@@ -611,8 +618,7 @@ class LoweredLaunch:
             f"{printer(b.for_host(stride))} % {width} == 0"
             for stride, width in self.ctx.aligned_pitches.items()
         ]
-        parts += self._requirements()
-        return " and ".join(parts)
+        return (*parts, *self._requirements())
 
     def _grid(self) -> tuple[Expr, Expr, Expr]:
         place = Place(values={})

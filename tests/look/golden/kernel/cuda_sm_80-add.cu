@@ -5,8 +5,8 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin add.cu -o add.cubin
 //   launch   grid ((N + 1023) / 1024), block 256, no dynamic shared memory
 //   sizes    N is free
-//   needs    A, B, C at multiples of 16 bytes
-//   text     sha256 467d559ae181  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    A, B and C at multiples of 16 bytes
+//   text     sha256 12151cfd734a  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_N = 1024;
 

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin batched_gemm.cu -o batched_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, batch), block 128, no dynamic shared memory
 //   sizes    batch, M, N and K are free
-//   text     sha256 e52c6219f0b2  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 8e906507d623  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -187,8 +187,8 @@ static __device__ void batched_gemm_block(const half* __restrict__ A,  // [batch
             }
 }
 
-// Wide accesses stay aligned: M * K % 8 == 0 and K % 8 == 0 and K * N % 8 == 0 and N % 8 == 0 and
-// M * N % 2 == 0 and A % 16 == 0 and B % 16 == 0 and C % 4 == 0.
+// Wide accesses stay aligned: A and B at multiples of 16 bytes, C at multiples of 4 bytes,
+// M * K % 8 == 0, K % 8 == 0, K * N % 8 == 0, N % 8 == 0, M * N % 2 == 0.
 extern "C" __global__ void __launch_bounds__(128) batched_gemm(
     const half* __restrict__ A,  // [batch, M, K]
     const half* __restrict__ B,  // [batch, K, N]

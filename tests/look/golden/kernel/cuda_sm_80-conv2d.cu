@@ -5,8 +5,8 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin conv2d.cu -o conv2d.cubin
 //   launch   grid (1, (N * 64 * 64 + 127) / 128), block 128, no dynamic shared memory
 //   sizes    N is free
-//   needs    data, kernel at multiples of 16 bytes, out at multiples of 4 bytes
-//   text     sha256 aadb78d59945  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    data and kernel at multiples of 16 bytes, out at multiples of 4 bytes
+//   text     sha256 fc01fe96e9f0  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int H = 64;

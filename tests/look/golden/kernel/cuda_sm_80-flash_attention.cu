@@ -6,8 +6,8 @@
 //   launch   grid ((seq_q + 127) / 128, heads, batch), block 128, 65536 bytes of dynamic shared
 //            memory
 //   sizes    batch, heads, seq_q and seq_kv are free
-//   needs    Q, K, V at multiples of 16 bytes, O at multiples of 4 bytes, seq_kv >= seq_q
-//   text     sha256 1342a503e896  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    Q, K and V at multiples of 16 bytes, O at multiples of 4 bytes, seq_kv >= seq_q
+//   text     sha256 07e2be6e46c0  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;

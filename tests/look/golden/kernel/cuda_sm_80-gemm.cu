@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 dfa420cecd91  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 7236e27769b5  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -189,8 +189,8 @@ static __device__ void gemm_block(const half* __restrict__ A,  // [M, K]
             }
 }
 
-// Wide accesses stay aligned: K % 8 == 0 and N % 8 == 0 and A % 16 == 0 and B % 16 == 0 and
-// C % 4 == 0.
+// Wide accesses stay aligned: A and B at multiples of 16 bytes, C at multiples of 4 bytes,
+// K % 8 == 0, N % 8 == 0.
 extern "C" __global__ void __launch_bounds__(128) gemm(const half* __restrict__ A,  // [M, K]
                                                        const half* __restrict__ B,  // [K, N]
                                                        half* __restrict__ C,  // [M, N]

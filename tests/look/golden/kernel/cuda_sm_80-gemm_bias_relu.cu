@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm_bias_relu.cu -o gemm_bias_relu.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 2fda1baf8bd5  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 4bc2b98e9975  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -214,8 +214,8 @@ static __device__ void gemm_bias_relu_block(const half* __restrict__ A,  // [M, 
             }
 }
 
-// Wide accesses stay aligned: K % 8 == 0 and N % 8 == 0 and A % 16 == 0 and B % 16 == 0 and
-// bias % 4 == 0 and C % 4 == 0.
+// Wide accesses stay aligned: A and B at multiples of 16 bytes, bias and C at multiples of 4 bytes,
+// K % 8 == 0, N % 8 == 0.
 extern "C" __global__ void __launch_bounds__(128) gemm_bias_relu(
     const half* __restrict__ A,  // [M, K]
     const half* __restrict__ B,  // [K, N]

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemv.cu -o gemv.cubin
 //   launch   grid ((M + 3) / 4), block 128, no dynamic shared memory
 //   sizes    M and K are free
-//   text     sha256 58ffba1171e7  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 2c1ccfce2f24  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 4;
@@ -101,7 +101,7 @@ static __device__ void gemv_block(const half* __restrict__ A,  // [M, K]
     }
 }
 
-// Wide accesses stay aligned: K % 8 == 0 and A % 16 == 0 and x % 16 == 0.
+// Wide accesses stay aligned: A and x at multiples of 16 bytes, K % 8 == 0.
 extern "C" __global__ void __launch_bounds__(128) gemv(const half* __restrict__ A,  // [M, K]
                                                        const half* __restrict__ x,  // [K]
                                                        half* __restrict__ y,  // [M]

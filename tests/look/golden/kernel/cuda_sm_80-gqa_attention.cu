@@ -6,8 +6,8 @@
 //   launch   grid ((length + 127) / 128, kv_heads * 4, batch), block 128, 65536 bytes of dynamic
 //            shared memory
 //   sizes    batch, length and kv_heads are free
-//   needs    Q, K, V at multiples of 16 bytes, O at multiples of 4 bytes
-//   text     sha256 e524f0d46361  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    Q, K and V at multiples of 16 bytes, O at multiples of 4 bytes
+//   text     sha256 4f4cd167672d  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int groups = 4;

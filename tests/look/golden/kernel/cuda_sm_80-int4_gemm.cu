@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin int4_gemm.cu -o int4_gemm.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 4685d36b15e3  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 d6b9d477ede9  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int group_size = 128;
@@ -210,8 +210,8 @@ static __device__ void int4_gemm_block(
             }
 }
 
-// Wide accesses stay aligned: K % 8 == 0 and K / 2 % 16 == 0 and N % 8 == 0 and A % 16 == 0 and
-// B % 16 == 0 and scales % 16 == 0 and C % 4 == 0.
+// Wide accesses stay aligned: A, B and scales at multiples of 16 bytes, C at multiples of 4 bytes,
+// K % 8 == 0, K / 2 % 16 == 0, N % 8 == 0.
 extern "C" __global__ void __launch_bounds__(128) int4_gemm(
     const half* __restrict__ A,  // [M, K]
     const signed char* __restrict__ B,  // [N, K / 2]

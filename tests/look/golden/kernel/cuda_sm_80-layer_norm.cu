@@ -5,8 +5,8 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin layer_norm.cu -o layer_norm.cubin
 //   launch   grid (M), block 256, no dynamic shared memory
 //   sizes    M is free
-//   needs    X, weight, bias, Y at multiples of 16 bytes
-//   text     sha256 9102b3cd162b  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    X, weight, bias and Y at multiples of 16 bytes
+//   text     sha256 8364f4aa2f03  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int N = 8192;

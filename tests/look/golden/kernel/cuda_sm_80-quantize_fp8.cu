@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin quantize_fp8.cu -o quantize_fp8.cubin
 //   launch   grid ((N + 127) / 128, (M + 15) / 16), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 dd0268404c77  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 ae1b1d415ff3  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
@@ -128,7 +128,7 @@ static __device__ void quantize_fp8_block(
     }
 }
 
-// Wide accesses stay aligned: N % 8 == 0 and X % 16 == 0 and Q % 8 == 0.
+// Wide accesses stay aligned: X at multiples of 16 bytes, Q at multiples of 8 bytes, N % 8 == 0.
 extern "C" __global__ void __launch_bounds__(128) quantize_fp8(
     const half* __restrict__ X,  // [M, N]
     __nv_fp8_e4m3* __restrict__ Q,  // [M, N]

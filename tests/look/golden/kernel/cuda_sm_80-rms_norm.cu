@@ -5,8 +5,8 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin rms_norm.cu -o rms_norm.cubin
 //   launch   grid (M), block 256, no dynamic shared memory
 //   sizes    M is free
-//   needs    X, weight, Y at multiples of 16 bytes
-//   text     sha256 2d28e4a2a39f  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    X, weight and Y at multiples of 16 bytes
+//   text     sha256 47bf3dc4bfbe  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int N = 8192;

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin row_sum.cu -o row_sum.cubin
 //   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 24f6914c3d2a  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 9ae28e1c51d8  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_M = 8;
 constexpr int block_N = 512;
@@ -86,7 +86,7 @@ static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
     }
 }
 
-// Wide accesses stay aligned: N % 4 == 0 and X % 16 == 0.
+// Wide accesses stay aligned: X at multiples of 16 bytes, N % 4 == 0.
 extern "C" __global__ void __launch_bounds__(128) row_sum(const float* __restrict__ X,  // [M, N]
                                                           float* __restrict__ Y,  // [M]
                                                           int M, int N) {

@@ -5,8 +5,8 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin softmax.cu -o softmax.cubin
 //   launch   grid (M), block 256, no dynamic shared memory
 //   sizes    M is free
-//   needs    X, Y at multiples of 16 bytes
-//   text     sha256 b614223e131d  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    X and Y at multiples of 16 bytes
+//   text     sha256 cd4cfc9ceb49  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr float LOG2_E = 1.44269504f;

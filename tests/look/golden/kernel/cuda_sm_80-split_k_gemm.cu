@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin split_k_gemm.cu -o split_k_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, 8), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 5cb83a5acfe2  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 e14a4f1d9fd5  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int split_k = 8;
@@ -174,7 +174,7 @@ static __device__ void split_k_gemm_block(const half* __restrict__ A,  // [M, K]
             }
 }
 
-// Wide accesses stay aligned: K % 8 == 0 and N % 8 == 0 and A % 16 == 0 and B % 16 == 0.
+// Wide accesses stay aligned: A and B at multiples of 16 bytes, K % 8 == 0, N % 8 == 0.
 extern "C" __global__ void __launch_bounds__(128) split_k_gemm(
     const half* __restrict__ A,  // [M, K]
     const half* __restrict__ B,  // [K, N]

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin transpose_scale_bias.cu -o transpose_scale_bias.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 256, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 9a0bce0ace51  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 53070c25a7ea  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 64;
@@ -94,7 +94,7 @@ static __device__ void transpose_scale_bias_block(const half* __restrict__ X,  /
     }
 }
 
-// Wide accesses stay aligned: N % 8 == 0 and M % 8 == 0 and X % 16 == 0 and Y % 16 == 0.
+// Wide accesses stay aligned: X and Y at multiples of 16 bytes, N % 8 == 0, M % 8 == 0.
 extern "C" __global__ void __launch_bounds__(256) transpose_scale_bias(
     const half* __restrict__ X,  // [M, N]
     const half* __restrict__ bias,  // [N]

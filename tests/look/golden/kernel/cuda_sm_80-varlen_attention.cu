@@ -6,8 +6,8 @@
 //   launch   grid ((longest + 127) / 128, heads, edges - 1), block 128, 65536 bytes of dynamic
 //            shared memory
 //   sizes    total, heads and edges are free
-//   needs    Q, K, V at multiples of 16 bytes
-//   text     sha256 bfdf9947c029  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    Q, K and V at multiples of 16 bytes
+//   text     sha256 848559e76899  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;

@@ -10,7 +10,7 @@
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   text     sha256 19b766431476  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 ef36112d8b51  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -293,8 +293,8 @@ static __device__ void store_matrices(half* row, unsigned r0, unsigned r1, unsig
                  : "memory");
 }
 
-// For rows that TMA can load: K % 8 == 0 and N % 8 == 0 and M > 0 and K > 0 and N > 0 and
-// A % 16 == 0 and B % 16 == 0 and C % 16 == 0.
+// For rows that TMA can load: A, B and C at multiples of 16 bytes, K % 8 == 0, N % 8 == 0, M > 0,
+// K > 0, N > 0.
 extern "C" __global__ void __launch_bounds__(384, 1) gemm(
     const __grid_constant__ TensorMap A_map,  // A in boxes of 128 x 32
     const __grid_constant__ TensorMap B_map,  // B in boxes of 32 x 64

@@ -5,8 +5,8 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 add.hip -o add.hsaco
 //   launch   grid ((N + 1023) / 1024), block 256, no dynamic shared memory
 //   sizes    N is free
-//   needs    A, B, C at multiples of 16 bytes
-//   text     sha256 3ac798f5d4a5  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    A, B and C at multiples of 16 bytes
+//   text     sha256 d62fccf8ba78  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_N = 1024;

@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm.hip -o gemm.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 df947e417aa0  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 ca135be51493  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
@@ -179,8 +179,8 @@ static __device__ void gemm_block(const _Float16* __restrict__ A,  // [M, K]
         }
 }
 
-// Wide accesses stay aligned: K % 8 == 0 and N % 4 == 0 and A % 16 == 0 and B % 8 == 0 and
-// C % 8 == 0.
+// Wide accesses stay aligned: A at multiples of 16 bytes, B and C at multiples of 8 bytes,
+// K % 8 == 0, N % 4 == 0.
 extern "C" __global__ void __launch_bounds__(128) gemm(const _Float16* __restrict__ A,  // [M, K]
                                                        const _Float16* __restrict__ B,  // [K, N]
                                                        _Float16* __restrict__ C,  // [M, N]

@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm_bias_relu.hip -o gemm_bias_relu.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 5fcacd41eeee  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 63ce19e42cd8  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
@@ -189,8 +189,8 @@ static __device__ void gemm_bias_relu_block(const _Float16* __restrict__ A,  // 
         }
 }
 
-// Wide accesses stay aligned: K % 8 == 0 and N % 4 == 0 and A % 16 == 0 and B % 8 == 0 and
-// bias % 8 == 0 and C % 8 == 0.
+// Wide accesses stay aligned: A at multiples of 16 bytes, B, bias and C at multiples of 8 bytes,
+// K % 8 == 0, N % 4 == 0.
 extern "C" __global__ void __launch_bounds__(128) gemm_bias_relu(
     const _Float16* __restrict__ A,  // [M, K]
     const _Float16* __restrict__ B,  // [K, N]

@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 row_sum.hip -o row_sum.hsaco
 //   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 14cfcad5610e  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 31b50a1703de  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 8;
@@ -85,7 +85,7 @@ static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
     }
 }
 
-// Wide accesses stay aligned: N % 4 == 0 and X % 16 == 0.
+// Wide accesses stay aligned: X at multiples of 16 bytes, N % 4 == 0.
 extern "C" __global__ void __launch_bounds__(128) row_sum(const float* __restrict__ X,  // [M, N]
                                                           float* __restrict__ Y,  // [M]
                                                           int M, int N) {

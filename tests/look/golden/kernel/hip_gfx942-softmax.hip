@@ -5,8 +5,8 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 softmax.hip -o softmax.hsaco
 //   launch   grid (M), block 256, no dynamic shared memory
 //   sizes    M is free
-//   needs    X, Y at multiples of 16 bytes
-//   text     sha256 dda9067c4135  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    X and Y at multiples of 16 bytes
+//   text     sha256 a4d2e07df3ae  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr float LOG2_E = 1.44269504f;

@@ -116,7 +116,10 @@ def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
         comments=("Any other sizes and addresses: mma.sync, tiles loaded element by element.",),
     )
     condition = " and ".join(mine.requires)
-    entry = replace(entry, comments=(f"For rows that TMA can load: {condition}.",))
+    from tile2c.transpile.render.header import conditions_in_words
+
+    words = conditions_in_words(mine.requires, {arg.name for arg in mine.args})
+    entry = replace(entry, comments=(f"For rows that TMA can load: {words}.",))
     fallback = replace(theirs.launches[1], entry=rest.name)
     helpers = {str(helper): helper for helper in (*mine.helpers, *theirs.helpers)}
     constants = {c.name for c in (*mine.constants, *theirs.constants)}
