@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir.dtypes import INT32, DType
@@ -20,6 +20,9 @@ from tile2c.transpile.targets.simt import SimtTarget
 
 if TYPE_CHECKING:
     from tile2c.transpile.lower.simt.running import Running
+
+# An asynchronous copy is always inside its tensor, or with all of its bytes or none, or in part.
+CopyKind = Literal["inside", "whole", "part"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,9 @@ class Context:
     partial_swizzle: set[str] = field(default_factory=set)  # tiles accessed below a chunk
     helpers: dict[str, Helper] = field(default_factory=dict)
     kinds: dict[Hashable, str] = field(default_factory=dict)  # helpers of several kinds: names
-    copies: dict[tuple[int, bool], str] = field(default_factory=dict)  # asynchronous ones: names
+    copies: dict[tuple[int, CopyKind], str] = field(
+        default_factory=dict
+    )  # asynchronous ones: names
     choices: list[Choice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what the head of the text says of numbers
     aligned_tensors: dict[str, int] = field(default_factory=dict)  # tensor -> bytes
@@ -118,15 +123,21 @@ class Context:
             self.kinds[(base, key)] = wish
         return self.kinds[(base, key)]
 
-    def copy_name(self, size: int, whole: bool) -> str:
+    def copy_name(self, size: int, kind: CopyKind) -> str:
         """The text's name for asynchronous copies of one size; the first needs no more words.
 
-        `whole`: they are inside their tensor with all of their bytes or with none.
+        Copies that cannot leave their tensor take no count: they overload one of those that do.
         """
+        if (size, kind) in self.copies:
+            return self.copies[(size, kind)]
+        counted = {name for (_, other), name in self.copies.items() if other != "inside"}
+        for (width, other), name in self.copies.items():
+            if width == size and (kind == "inside" or (other == "inside" and name not in counted)):
+                return self.copies.setdefault((size, kind), name)
         wish = f"copy_async_{size}" if self.copies else "copy_async"
         if wish in self.copies.values():
-            wish += "_whole" if whole else "_part"
-        return self.copies.setdefault((size, whole), wish)
+            wish += f"_{kind}"
+        return self.copies.setdefault((size, kind), wish)
 
     def vector_type(self, dtype: DType, count: int) -> str:
         """The C name of a vector of `count` elements; the text declares it."""

@@ -39,7 +39,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.lower.rename import author_names, rename_reserved
 from tile2c.transpile.lower.simt.block import BlockLowering
-from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.context import Context, CopyKind
 from tile2c.transpile.lower.simt.divergence import Divergence, check_bounds
 from tile2c.transpile.lower.simt.fit_reductions import fit_reductions
 from tile2c.transpile.lower.simt.frames import Apart, Frames, walk
@@ -152,7 +152,7 @@ class SharedNames:
     """Names of helpers that depend on what was asked for before, in any launch of the text."""
 
     reducers: dict[str, tuple[str, str]] = field(default_factory=dict)
-    copies: dict[tuple[int, bool], str] = field(default_factory=dict)
+    copies: dict[tuple[int, CopyKind], str] = field(default_factory=dict)
     kinds: dict[Hashable, str] = field(default_factory=dict)
 
     def copy(self) -> SharedNames:

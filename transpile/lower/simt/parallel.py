@@ -40,7 +40,7 @@ from tile2c.transpile.lower.simt.access import (
     steady,
 )
 from tile2c.transpile.lower.simt.coalescing import warn_of_scattered
-from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.context import Context, CopyKind
 from tile2c.transpile.lower.simt.iteration import (
     Iteration,
     ParallelLoop,
@@ -430,8 +430,9 @@ class _Body:
         template: tuple[Expr, ...] = (const(self.it.width),)
         if self.ctx.variant:
             template = (*template, b.local("aligned"))
-        whole = self._all_or_nothing(source.buffer)
-        function = self.ctx.copy_name(size, whole and valid is not None)
+        whole = valid is not None and self._all_or_nothing(source.buffer)
+        kind: CopyKind = "inside" if valid is None else "whole" if whole else "part"
+        function = self.ctx.copy_name(size, kind)
         self.ctx.need(
             "copy_async",
             name=function,

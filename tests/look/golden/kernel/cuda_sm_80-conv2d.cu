@@ -6,7 +6,7 @@
 //   launch   grid (1, (N * 64 * 64 + 127) / 128), block 128, no dynamic shared memory
 //   sizes    N is free
 //   needs    data and kernel at multiples of 16 bytes, out at multiples of 4 bytes
-//   text     sha256 fc01fe96e9f0  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 104a1a249c04  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int H = 64;
@@ -46,6 +46,15 @@ static __device__ void store_vector(T* dst, const T (&src)[n]) {
     *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
 }
 
+// Starts the copy of n neighbours to shared memory.
+template <int n, typename T>
+static __device__ void copy_async(T* shared, const T* global) {
+    const unsigned dst = __cvta_generic_to_shared(shared);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], %2;" ::"r"(dst), "l"(global),
+                 "n"(n * sizeof(T))
+                 : "memory");
+}
+
 // Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
 // aligned rows end between copies.
 template <int n, typename T>
@@ -54,15 +63,6 @@ static __device__ void copy_async(T* shared, const T* global, int valid) {
     const int bytes = valid > 0 ? n * int(sizeof(T)) : 0;
     asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(dst), "l"(global),
                  "n"(n * sizeof(T)), "r"(bytes)
-                 : "memory");
-}
-
-// Starts the copy of n neighbours to shared memory.
-template <int n, typename T>
-static __device__ void copy_async_16(T* shared, const T* global) {
-    const unsigned dst = __cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], %2;" ::"r"(dst), "l"(global),
-                 "n"(n * sizeof(T))
                  : "memory");
 }
 
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(128) conv2d(
         UNROLL
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
-            copy_async_16<8>(&kernel_shared[fill][i][kernel_col(i, j)], kernel_src + turn * 8 * F);
+            copy_async<8>(&kernel_shared[fill][i][kernel_col(i, j)], kernel_src + turn * 8 * F);
         }
         kernel_src += block_K * F;
         fill = fill + 1 < num_stages ? fill + 1 : 0;
