@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tile2c.transpile.ir.dtypes import INT32, DType
-from tile2c.transpile.ir.expr import Const, Expr, const
+from tile2c.transpile.ir.expr import Const, Expr, Var, const
 from tile2c.transpile.ir.forms import Gemm, Region
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
@@ -18,13 +18,14 @@ from tile2c.transpile.lower.plan import (
     Element,
     Local,
     Loop,
+    Scope,
     Section,
 )
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.iteration import changed, loop_over
 from tile2c.transpile.lower.simt.matrix import GemmPlan, MatrixPlan, MicroPlan, row_of_fragment
 from tile2c.transpile.lower.simt.micro import micro_statements
-from tile2c.transpile.lower.simt.mma import MmaWriter, aligned, part_index
+from tile2c.transpile.lower.simt.mma import MmaWriter, aligned, counter, part_index
 from tile2c.transpile.lower.simt.partition import operand_held
 from tile2c.transpile.lower.simt.steps import Access, Step
 from tile2c.transpile.lower.simt.values import (
@@ -129,7 +130,8 @@ class _Writer:
     ) -> None:
         self.ctx, self.gemm, self.plan = ctx, gemm, plan
         self.a, self.b, k, m, n = names
-        self.k, self.m, self.n = b.local(k), b.local(m), b.local(n)
+        self.k = b.local(k)
+        self.m, self.n = counter(m, plan.tiles_m), counter(n, plan.tiles_n)
 
     def warp(self, side: str) -> Expr:
         """Where the warp's rows (m) or columns (n) start in the tile."""
@@ -152,9 +154,8 @@ class _Writer:
         return Address(dtype=operand.buffer.dtype, element=element)
 
     def loop(self, var: Expr, stop: int, *body: CStmt) -> CStmt:
-        from tile2c.transpile.ir.expr import Var
-
-        assert isinstance(var, Var)
+        if not isinstance(var, Var):  # a single one
+            return body[0] if len(body) == 1 else Scope(body=body)
         return Loop(
             var=var.name, start=const(0), stop=const(stop), step=const(1), body=body, dtype=INT32
         )

@@ -20,6 +20,7 @@ from tile2c.transpile.lower.plan import (
     Element,
     Local,
     Loop,
+    Scope,
 )
 from tile2c.transpile.lower.simt.access import alignment
 from tile2c.transpile.lower.simt.context import Context
@@ -141,6 +142,11 @@ def part_index(ctx: Context, region: Region, row: Expr, column: Expr) -> tuple[E
     return tuple(index)
 
 
+def counter(name: str, count: int) -> Expr:
+    """What counts `count` tiles: a loop's variable, or 0 where there is one."""
+    return b.local(name) if count > 1 else const(0)
+
+
 class MmaWriter:
     """The statements of one step of K: operands to registers, then every product of the warp."""
 
@@ -151,11 +157,14 @@ class MmaWriter:
         a, bb, k, m, n = names
         self.names = {"a": a, "b": bb}
         self.k = b.local(k)
-        self.vars = {"a": b.local(m), "b": b.local(n)}
         self.a, self.b = operand(ctx, gemm, plan, "a"), operand(ctx, gemm, plan, "b")
         self.register: Expr = const(0)  # counts a fragment's registers while they are filled
         self.quads = plan.instruction.name == "mma_m8n8k4"
         self.pairs = self.b.way in ("rows", "turned rows") and self.b.tiles % 2 == 0
+        counters, counts = {"a": m, "b": n}, {"a": self.a.tiles, "b": self.b.tiles}
+        self.vars = {side: counter(counters[side], counts[side]) for side in counts}
+        counts["b"] //= 2 if self.pairs else 1
+        self.loads = {side: counter(counters[side], counts[side]) for side in counts}
 
     @property
     def unrolled(self) -> bool:
@@ -186,11 +195,11 @@ class MmaWriter:
         count, body = side.tiles, self._one(side)
         if side.side == "b" and self.pairs:
             count //= 2
-        return self.loop(self.vars[side.side], count, *body)
+        return self.loop(self.loads[side.side], count, *body)
 
     def _one(self, side: Operand) -> tuple[CStmt, ...]:
         """Fills the registers of one fragment (of two, where b comes in pairs)."""
-        var = self.vars[side.side]
+        var = self.loads[side.side]
         target = Element(dtype=_UINT32, array=self.names[side.side], subscripts=(var,))
         if side.way in ("rows", "turned rows"):
             found = self._matrices(side, target)
@@ -215,7 +224,7 @@ class MmaWriter:
         count = depth * (2 if side.side == "a" or self.pairs else 1)
         if side.side == "b" and self.pairs:
             wide = 16
-        base = b.add(self.warp(side), b.mul(self.vars[side.side], const(wide)))
+        base = b.add(self.warp(side), b.mul(self.loads[side.side], const(wide)))
         eight = b.mod(lane, const(8))
         second, fourth = b.mod(b.div(lane, const(8)), const(2)), b.div(lane, const(16))
         across: Expr = const(0)  # which 8 of the rows (or columns) of C
@@ -323,7 +332,7 @@ class MmaWriter:
             subscripts = side.held.subscripts(
                 {
                     "fragment": value,
-                    "tile": self.vars[side.side],
+                    "tile": self.loads[side.side],
                     "step": b.div(self.k, const(self.plan.instruction.k)),
                 }
             )
@@ -345,7 +354,7 @@ class MmaWriter:
         """
         digits = side.fragment.rows if dim == 0 else side.fragment.columns
         if dim == 0:
-            base = b.add(self.warp(side), b.mul(self.vars[side.side], const(side.step)))
+            base = b.add(self.warp(side), b.mul(self.loads[side.side], const(side.step)))
         else:
             base = self.k
         terms: list[Expr] = []
@@ -441,7 +450,9 @@ class MmaWriter:
             return const(0)
         return self.ctx.thread_digit(weight, count, side.tiles * side.step)
 
-    def loop(self, var: Var, stop: int, *body: CStmt) -> CStmt:
+    def loop(self, var: Expr, stop: int, *body: CStmt) -> CStmt:
+        if not isinstance(var, Var):  # a single one
+            return body[0] if len(body) == 1 else Scope(body=body)
         return Loop(
             var=var.name, start=const(0), stop=const(stop), step=const(1), body=body, dtype=INT32
         )
