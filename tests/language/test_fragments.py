@@ -222,7 +222,9 @@ def main(
         "P": empty(33),
     }
     checked(tmp_path, text, arguments, target, rtol=1e-4)
-    kernel = next(path for path in tmp_path.rglob("program.*") if path.suffix in (".cu", ".hip"))
+    kernel = next(
+        path for path in tmp_path.rglob("program.*") if path.suffix in (".cu", ".hip", ".mu")
+    )
     assert "x_shared" not in kernel.read_text() and "y_shared" not in kernel.read_text()
 
 
