@@ -52,6 +52,7 @@ from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
 from tile2c.transpile.lower.simt.overlay import overlays
 from tile2c.transpile.lower.simt.padding import harmless_padding
+from tile2c.transpile.lower.simt.replicas import keep_replicas_apart
 from tile2c.transpile.lower.simt.scan import scans_on_shared
 from tile2c.transpile.lower.simt.scan_registers import fits, in_registers
 from tile2c.transpile.lower.simt.shared import (
@@ -319,7 +320,9 @@ class LoweredLaunch:
             if isinstance(stmt, For | Pipelined):
                 ctx.facts = ctx.facts.with_loop(stmt)
         try:
-            return team_frames(ctx, settled.body, settled.pinned)
+            frames = team_frames(ctx, settled.body, settled.pinned)
+            keep_replicas_apart(settled.body, frames)
+            return frames
         finally:
             ctx.facts = facts
 
