@@ -4,7 +4,7 @@
 //   again    tile2c mixed.py -o . --target hip:gfx942 --launcher
 //   compile  hipcc -std=c++17 -O2 -c mixed_launch.cpp
 //   kernels  hipcc --offload-arch=gfx942 -O3 -std=c++17 -c mixed.hip; link both objects with hipcc
-//   text     sha256 728911101986  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 b4afbc0985de  (edit freely: `tile2c --merge` keeps your changes)
 #include "mixed.h"
 
 #include <hip/hip_runtime_api.h>
@@ -19,7 +19,7 @@ extern "C" void mixed_stream();
 namespace {
 
 // Rounding a size up to whole tiles must not leave an int.
-constexpr int64_t largest_size = 2147418111;
+constexpr int64_t largest_size = 2147483647 - 65536;
 
 struct Grid {
     int64_t x, y, z;

@@ -26,6 +26,7 @@ _COMPARED = re.compile("|".join(_COMPARISONS))
 
 # Rounding a size up to whole tiles must not leave an int.
 LARGEST_SIZE = 2**31 - 1 - 2**16
+LARGEST_WORDS = f"{2**31 - 1} - {2**16}"  # as the text has it
 
 
 @dataclass(frozen=True, slots=True)

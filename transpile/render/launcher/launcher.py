@@ -20,7 +20,7 @@ from tile2c.runtime.tensor_maps import KINDS
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.finish import head
 from tile2c.transpile.render.header import DIGEST
-from tile2c.transpile.render.launcher.checks import LARGEST_SIZE, Check, argument_checks
+from tile2c.transpile.render.launcher.checks import LARGEST_WORDS, Check, argument_checks
 from tile2c.transpile.render.launcher.expressions import CExpressions
 from tile2c.transpile.render.launcher.layout import fit, packed
 from tile2c.transpile.render.launcher.names import Names, names_for
@@ -235,7 +235,7 @@ def _source(writer: _Writer) -> tuple[list[Check], Fields]:
         "tests": tests,
         "checks": checks,
         "groups": groups,
-        "largest": LARGEST_SIZE if any("largest_size" in t.condition for t in tests) else None,
+        "largest": LARGEST_WORDS if any("largest_size" in t.condition for t in tests) else None,
         "entries": sorted({str(part["entry"]) for part in launches}),
         "values": list(values.values()),
         "helpers": sorted(c.helpers),
