@@ -31,6 +31,8 @@ def record(*grid: str, sizes: str = "N", **changes: Any) -> KernelRecord:
         (record("(N + 127) / 128"), {"N": 168}),
         (record("ceildiv(N, 1024)"), {"N": 1360}),
         (record("N"), {"N": 9}),
+        (record("(N * 64 * 64 + 127) / 128"), {"N": 9}),
+        (record("(N * 8 + 127) / 128"), {"N": 24}),
         (record("min((N + 7) / 8, 40)"), {"N": 328}),
         (record("min(((M + 127) / 128) * ((N + 63) / 64), 132)", sizes="M N"), {"M": 168, "N": 80}),
         (record("1", parameters={"block_N": 32}), {"N": 104}),
@@ -57,3 +59,15 @@ def test_given_sizes() -> None:
         given_sizes("K=65", found)
     with pytest.raises(UsageProblem, match="f has no size n"):
         given_sizes("n=5", found)
+
+
+def test_large_tensors_have_fewer_rows_with_a_block_each() -> None:
+    image = Argument("X", "tensor", "float16", ("N", 64, 64, 128), "in")
+    found = replace(record("(N * 64 * 64 + 127) / 128"), arguments=(image,))
+    assert default_sizes(found) == {"N": 2}
+
+
+def test_conditions_between_sizes_are_met() -> None:
+    found = record("(A + 63) / 64", "B", sizes="A B", requires=("B >= A", "X % 16 == 0"))
+    sizes = default_sizes(found)
+    assert sizes["B"] > sizes["A"] > 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 
 from tile2c.runtime.expressions import ExpressionError, evaluate, names_of
 from tile2c.runtime.records import Argument, KernelRecord
@@ -10,6 +11,8 @@ from tile2c.transpile.cli.status import UsageProblem, suggestion
 
 UNKNOWN_TILE = 128
 SMALLEST_TAIL = 8
+APART = 40  # between two sizes of which one has to be larger
+MOST_ELEMENTS = 2**20  # of all tensors together: some seconds in the emulator
 ROUNDS = 3  # of a size that the grid does not split: enough to fill and drain a pipeline
 
 _CAPPED = re.compile(r"min\(.*,\s*(\d+)\)")
@@ -58,9 +61,55 @@ def default_sizes(record: KernelRecord) -> dict[str, int]:
     """A small size for each name that leaves a tail in the last tile."""
     names = (*record.sizes, *passed_sizes(record))
     found = {name: _kept(record, name, _small(record, name)) for name in names}
+    _keep_small(record, found)
+    _keep_promises(record, found)
     for argument in record.arguments:
         _spread_strides(record, argument, found)
     return found
+
+
+def _keep_small(record: KernelRecord, sizes: dict[str, int]) -> None:
+    """Fewer of what has a block each (images of a batch, rows) where all tensors together are large."""
+    lone = [name for name in sizes if _grid_tile(record, name) == 1]
+    while _elements(record, sizes) > MOST_ELEMENTS:
+        name = max(lone, key=lambda one: sizes[one], default=None)
+        if name is None or sizes[name] == 1:
+            return
+        sizes[name] //= 2
+
+
+def _elements(record: KernelRecord, sizes: dict[str, int]) -> int:
+    """Of all tensors together, as far as sizes tell."""
+    total = 0
+    for argument in record.arguments:
+        try:
+            total += prod(evaluate(extent, sizes) for extent in argument.shape)
+        except ExpressionError:
+            continue
+    return total
+
+
+def _keep_promises(record: KernelRecord, sizes: dict[str, int]) -> None:
+    """Sizes of a condition that every call has to meet (`seq_kv >= seq_q`), so that it is met."""
+    for condition in record.requires:
+        names = [name for name in sizes if name in names_of(condition)]
+        if not names or _holds(condition, sizes):
+            continue
+        most = max(sizes[name] for name in names)
+        trials = [{name: _kept(record, name, most + APART)} for name in names]
+        trials.append({name: most for name in names})
+        for trial in trials:
+            if all(_holds(other, {**sizes, **trial}) for other in record.requires):
+                sizes.update(trial)
+                break
+
+
+def _holds(condition: str, sizes: dict[str, int]) -> bool:
+    """Whether sizes meet the condition; one on anything else is not theirs to meet."""
+    try:
+        return bool(evaluate(condition, sizes))
+    except ExpressionError:
+        return True
 
 
 def _spread_strides(record: KernelRecord, argument: Argument, sizes: dict[str, int]) -> None:
@@ -97,13 +146,14 @@ def _extents_of(record: KernelRecord, name: str) -> list[str]:
 
 
 def _grid_tile(record: KernelRecord, name: str) -> int | None:
-    """By what the grid divides a size: 128 for `(N + 127) / 128`; 1 for a block each."""
-    division = re.compile(rf"\b{re.escape(name)}\b[^/%,]*(?://?|,)\s*(\d+)")
+    """By what the grid divides a size: 128 for `(N + 127) / 128`; 1 for a block each, or several."""
+    division = re.compile(rf"\b{re.escape(name)}\b((?: \* \d+)*)[^/%,]*(?://?|,)\s*(\d+)")
     extents = _extents_of(record, name)
     for extent in extents:
         found = division.search(extent)
-        if found is not None and int(found[1]) > 0:
-            return int(found[1])
+        if found is not None and int(found[2]) > 0:
+            each = prod(map(int, re.findall(r"\d+", found[1])))
+            return max(1, int(found[2]) // max(1, each))
     return 1 if extents else None
 
 
