@@ -5,7 +5,7 @@
 //   compile  g++ -std=c++17 -O2 -I /usr/local/cuda/include -c gemm_launch.cpp
 //   kernels  nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++17 -c gemm.cu; link both
 //            objects with cudart
-//   text     sha256 d1d7fadc889c  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 b35b25d69ed6  (edit freely: `tile2c --merge` keeps your changes)
 #include "gemm.h"
 
 #include <cuda.h>
@@ -29,7 +29,7 @@ struct Grid {
 
 uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-// Describes a tensor to the bulk copy unit; the driver's encoder is found without linking the driver.
+// Describes a tensor to the bulk copy unit; the driver is asked for its encoder, not linked.
 bool encode(CUtensorMap* map, CUtensorMapDataType kind, unsigned rank, const void* start,
             const cuuint64_t* dims, const cuuint64_t* strides, const cuuint32_t* box,
             const cuuint32_t* steps, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2,
