@@ -104,6 +104,11 @@ def split_k_gemm(A, B, C):
     return _wide(C) + _wide(A) @ _wide(B)
 
 
+def fp8_gemm(A, B):
+    """A of shape [M, K], B of shape [N, K] -> [M, N]"""
+    return _wide(A) @ _wide(B).T
+
+
 def int4_gemm(A, B, scales, group_size=128):
     """A of shape [M, K], B of shape [N, K / 2] in bytes, scales of shape [groups, N] -> [M, N]"""
     pairs = np.stack(((B << 4).astype(np.int8) >> 4, B >> 4), axis=-1)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 F16, F32, I8, I32 = np.float16, np.float32, np.int8, np.int32
+F8 = ml_dtypes.float8_e4m3fn
 Shape = tuple[int, ...]
 
 
@@ -20,6 +22,7 @@ class Case:
     choices: dict[str, object]
     inputs: tuple[tuple[tuple[Shape, Any], ...], ...]
     reference: dict[str, object] = field(default_factory=dict)  # for the function of references.py
+    family: str = ""  # the only one that has the types
 
     def arrays(self, seed: int = 3) -> Iterator[list[Any]]:
         rng = np.random.default_rng(seed)
@@ -86,6 +89,14 @@ CASES = {
                 strict=True,
             )
         ),
+    ),
+    "fp8_gemm": Case(
+        "fp8_gemm",
+        SMALL | {"block_K": 64, "threads": 128},
+        tuple(
+            (((m, k), F8), ((n, k), F8)) for m, n, k in ((1, 1, 1), (65, 72, 208), (64, 67, 133))
+        ),
+        family="cuda",
     ),
     "int4_gemm": Case(
         "int4_gemm",

@@ -51,6 +51,8 @@ def test_tile_program_computes_its_reference(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_matrix_sample_means_its_tile_program(tmp_path: Path, case: str, target: str) -> None:
     found = CASES[case]
+    if not target.startswith(found.family):
+        pytest.skip("its matrix unit has other 8-bit floats")
     source = SAMPLES / f"{found.sample}.py"
     (kernel,) = tile2c.build(
         source, tmp_path, target, found.choices, backend="emulate", check="races,memory"

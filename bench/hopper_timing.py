@@ -1,0 +1,86 @@
+"""Rounds of burst, steady and flush times with contenders taking turns; see measure.py for the three."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from measure import _train
+
+Graph = torch.cuda.CUDAGraph
+
+
+@dataclass(slots=True)
+class Series:
+    """Milliseconds of one contender, one a round."""
+
+    rounds: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.rounds)
+
+    @property
+    def spread(self) -> float:
+        """Slowest less fastest round, as a part of the median."""
+        return (max(self.rounds) - min(self.rounds)) / self.median
+
+
+def timed(way: str, graphs: Mapping[str, Graph], rounds: int, seconds: float) -> dict[str, Series]:
+    """`rounds` turns of each contender, fewer where the time runs out, at least one."""
+    one = {"burst": _burst, "steady": _steady, "flush": _flush()}[way]
+    found = {name: Series() for name in graphs}
+    end = time.monotonic() + seconds
+    for number in range(rounds):
+        order = list(graphs) if number % 2 == 0 else list(reversed(graphs))
+        for name in order:
+            found[name].rounds.append(one(graphs[name]))
+        if time.monotonic() > end:
+            break
+    return found
+
+
+def _burst(graph: Graph) -> float:
+    """Ten launches after a rest; the better of two."""
+    return min(_train(graph, 10) for _ in range(2))
+
+
+def _steady(graph: Graph) -> float:
+    """The last 60 % of 0.8 s of unbroken load."""
+    first, ready = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    first.record()
+    for _ in range(3):
+        graph.replay()
+    ready.record()
+    torch.cuda.synchronize()
+    count = max(10, int(800 / (first.elapsed_time(ready) / 3)))
+    middle, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for number in range(count):
+        if number == count * 2 // 5:
+            middle.record()
+        graph.replay()
+    last.record()
+    torch.cuda.synchronize()
+    return middle.elapsed_time(last) / (count - count * 2 // 5)
+
+
+def _flush() -> Callable[[Graph], float]:
+    spoiler = torch.empty(1 << 26, dtype=torch.int32, device="cuda")
+
+    def one(graph: Graph) -> float:
+        """The median of twenty launches, the L2 emptied before each."""
+        pairs = []
+        for _ in range(20):
+            spoiler.zero_()
+            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            first.record()
+            graph.replay()
+            last.record()
+            pairs.append((first, last))
+        torch.cuda.synchronize()
+        return statistics.median(first.elapsed_time(last) for first, last in pairs)
+
+    return one
