@@ -29,7 +29,8 @@ _LANGUAGE = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing
 _LIBRARY_FLAGS = [*_LANGUAGE, "-g1"]
 # What runs once a launch need not be fast, and compiles in a third of the time.
 _COLD = {"launch", "report", "signals", "arena", "mbarrier", "bulk", "cluster"}
-_PLAIN = [*_LANGUAGE, "-O2", "-g1"]
+# Equal calls stay apart: the place of a call is its line in reports.
+_PLAIN = [*_LANGUAGE, "-O2", "-g1", "-fno-crossjumping", "-fno-tree-tail-merge"]
 # The kernel calls our hooks before each load and store; it is not linked with the sanitizer.
 _CHECKED = [*_LANGUAGE, "-O1", "-g1", "-fsanitize=thread",
             "--param", "tsan-instrument-func-entry-exit=0", "-fsanitize=alignment"]  # fmt: skip
@@ -166,6 +167,12 @@ class BuildRequest:
     text: str
     arch: Arch
     checked: bool
+    brief: bool = False  # no optimisation, for kernels that are small and run once
+
+    @property
+    def flags(self) -> list[str]:
+        flags = _CHECKED if self.checked else _PLAIN
+        return ["-O0" if flag.startswith("-O") else flag for flag in flags] if self.brief else flags
 
 
 def _macros(request: BuildRequest) -> list[str]:
@@ -222,7 +229,7 @@ def build(request: BuildRequest) -> Path:
     Raises KernelError when the text holds what the emulator does not model, BackendUnavailable
     without a compiler.
     """
-    flags = _CHECKED if request.checked else _PLAIN
+    flags = request.flags
     identity = (request.text, *flags, *_macros(request), *_own_headers(request.arch))
     identity = (*identity, _sources_digest(), _text_step_digest())
     target = cache_folder() / f"kernel-{_digest(part.encode() for part in identity)}.so"

@@ -82,6 +82,7 @@ class Gemm(Stmt):
     transpose_b: bool = False
     policy: Literal["square", "full_row", "full_col"] = "square"
     clear: Expr  # bool: start from zero instead of c
+    asynchronous: bool = False  # `T.wgmma_gemm`: done when an `Order` of kind products_wait says so
 
 
 ReduceOp = Literal["sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor"]
@@ -222,20 +223,113 @@ class Jump(Stmt):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorSync(Stmt):
-    """`T.sync_threads()` as the author wrote it: kept."""
+    """`T.sync_threads()` as the author wrote it: kept.
+
+    With a `barrier`, `count` threads meet at the named barrier of that number; `waits` is False where
+    they only say that they got there.
+    """
+
+    barrier: int | None = None
+    count: int = 0
+    waits: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assert(Stmt):
-    """`T.device_assert`."""
+    """`T.device_assert`: a thread that does not find it so stops the kernel."""
 
     condition: Expr
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Print(Stmt):
+    """`T.print` of one number, by each executing thread (or iteration).
+
+    `label` stands in front, with `index` behind it in brackets where the number is an element.
+    """
+
+    label: str
+    value: Expr
+    index: tuple[Expr, ...] = ()
+
+
+# ---- what an author says who schedules by hand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkCopy(Stmt):
+    """`T.tma_copy`: started once by the threads that get here, done when a wait says so.
+
+    To shared memory its bytes go to the barrier, which counts no arrival for it; to a tensor there is
+    no barrier, and the stores of one thread are closed and waited for in groups (`Order`). Regions as in
+    `Copy`, of one type.
+    """
+
+    src: Region
+    dst: Region
+    barrier: Buffer | None = None
+    index: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierArrive(Stmt):
+    """Each thread that gets here arrives once (`arrives`), announces bytes (`bytes`), or both.
+
+    `copies`: the arrival happens when the thread's asynchronous element copies so far are done.
+    """
+
+    barrier: Buffer
+    index: Expr
+    arrives: bool = True
+    bytes: Expr | None = None
+    copies: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierWait(Stmt):
+    """Each thread waits until the phase of this parity is over; on a fresh barrier that of 1 is."""
+
+    barrier: Buffer
+    index: Expr
+    parity: Expr
+
+
+OrderKind = Literal[
+    "async_fence",  # this thread's writes to shared memory become visible to TMA and wgmma
+    "products_begin", "products_commit", "products_wait",  # batches of wgmma
+    "stores_commit", "stores_wait",  # groups of this thread's TMA stores
+    "cluster_arrive", "cluster_wait",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order(Stmt):
+    """An order between asynchronous work and what stands around it; waits leave `pending` groups."""
+
+    kind: OrderKind
+    pending: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold(Stmt):
+    """`T.warpgroup_fence_operand`: uses of the fragment stay on their side of this point."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRegisters(Stmt):
+    """`T.set_max_nreg`: registers of each thread of a warpgroup from here on."""
+
+    count: int
+    more: bool
+
+
 AnyStmt = (
+    BulkCopy | BarrierArrive | BarrierWait | Order | Hold | SetRegisters |
     Copy | Fill | Gemm | Reduce | Scan | Parallel | Atomic | AtomicTile | Let | Declare | Store
-    | For | Pipelined | While | If | Jump | AuthorSync | Assert
+    | For | Pipelined | While | If | Jump | AuthorSync | Assert | Print
 )  # fmt: skip
 
 
@@ -252,6 +346,15 @@ class BlockOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Barriers:
+    """`T.alloc_barrier`: an array of barriers, each with the arrivals that end a phase of it."""
+
+    buffer: Buffer  # scope "barrier", one dimension
+    counts: tuple[int, ...]
+    single: bool  # named without an index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """One `T.Kernel`: grid extents x, y, z; threads x, y, z; what each block does."""
 
@@ -263,6 +366,8 @@ class Launch:
     body: tuple[Stmt, ...]
     order: BlockOrder | None = None
     views: tuple[Buffer, ...] = ()  # parameters by their names, under other shapes
+    barriers: tuple[Barriers, ...] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)  # blocks that run together
     when: Expr | None = None  # launched only if this holds (over sizes and scalars)
     span: Span | None = field(default=None, compare=False, repr=False)
     quote: str = field(default="", compare=False)

@@ -67,6 +67,8 @@ def _launch(launch: Launch) -> list[str]:
     inner = INDENT * 2
     if launch.when is not None:
         lines += _wrapped(f"{inner}when {expression_text(launch.when)}")
+    if launch.cluster != (1, 1, 1):
+        lines.append(f"{inner}cluster {' x '.join(map(str, launch.cluster))}")
     if launch.order is not None:
         lines += _comments(launch.order.comments, inner)
         lines.append(f"{inner}order {launch.order.order} panels of {launch.order.panel}")
@@ -77,6 +79,10 @@ def _launch(launch: Launch) -> list[str]:
         lines += _comments(buffer.comments, inner)
         remark = f"  # {buffer.remark}" if buffer.remark else ""
         lines += _wrapped(f"{inner}{buffer.scope} {_declaration(buffer)}{remark}")
+    for barriers in launch.barriers:
+        lines += _comments(barriers.buffer.comments, inner)
+        counts = ", ".join(map(str, barriers.counts))
+        lines += _wrapped(f"{inner}barrier {barriers.buffer.name} arrivals [{counts}]")
     lines += body_lines(launch.body, inner)
     return lines
 
@@ -169,9 +175,28 @@ def statement_text(stmt: Stmt) -> str:
         case forms.Jump():
             return node.kind
         case forms.AuthorSync():
-            return "sync"
+            return _sync(node)
+        case forms.BulkCopy():
+            told = "" if node.barrier is None else f" tells {_barrier(node.barrier, node.index)}"
+            return f"bulk copy {region_text(node.dst)} <- {region_text(node.src)}{told}"
+        case forms.BarrierArrive():
+            how = "arrive" if node.arrives else "expect"
+            how = f"{how} behind copies" if node.copies else how
+            size = "" if node.bytes is None else f" with {text(node.bytes)} bytes"
+            return f"{how} {_barrier(node.barrier, node.index)}{size}"
+        case forms.BarrierWait():
+            return f"wait {_barrier(node.barrier, node.index)} parity {text(node.parity)}"
+        case forms.Order():
+            left = f" {node.pending}" if node.kind.endswith("_wait") else ""
+            return f"order {node.kind}{left}"
+        case forms.Hold():
+            return f"hold {node.buffer.name}"
+        case forms.SetRegisters():
+            return f"registers {node.count} {'or more' if node.more else 'at most'}"
         case forms.Assert():
             return f"assert {text(node.condition)}, {node.message!r}"
+        case forms.Print():
+            return f"print {', '.join([repr(node.label), *map(text, (*node.index, node.value))])}"
         case _:
             assert_never(node)
 
@@ -180,11 +205,23 @@ def _gemm(node: forms.Gemm) -> str:
     a = region_text(node.a) + (".T" if node.transpose_a else "")
     b = region_text(node.b) + (".T" if node.transpose_b else "")
     parts = f"gemm {region_text(node.c)} += {a} @ {b}"
+    if node.asynchronous:
+        parts = f"start {parts}"
     if node.policy != "square":
         parts += f" policy {node.policy}"
     if not (isinstance(node.clear, Const) and not node.clear.value):
         parts += f" clear {expression_text(node.clear)}"
     return parts
+
+
+def _sync(node: forms.AuthorSync) -> str:
+    if node.barrier is None:
+        return "sync"
+    return f"{'sync' if node.waits else 'arrive at'} {node.barrier} of {node.count} threads"
+
+
+def _barrier(barrier: Buffer, index: Expr | None) -> str:
+    return f"{barrier.name}[{expression_text(index)}]" if index is not None else barrier.name
 
 
 def _range(var: Var, start: Expr, stop: Expr) -> str:

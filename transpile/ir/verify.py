@@ -25,6 +25,7 @@ from tile2c.transpile.ir.expr import (
     Select,
     Unary,
     Var,
+    const,
 )
 from tile2c.transpile.ir.forms import AnyStmt, Function, Launch, Region, Stmt
 from tile2c.transpile.ir.printer import expression_text, region_text, statement_text
@@ -136,6 +137,10 @@ class _Verifier:
             allowed = buffer.scope in ("shared", "fragment", "local")
             self.check(allowed, f"{buffer.name} is {buffer.scope}")
             self.buffer(buffer)
+        for barriers in launch.barriers:
+            one_each = barriers.buffer.shape == (const(len(barriers.counts)),)
+            self.check(one_each, f"{barriers.buffer.name} has not one count for each barrier")
+            self.buffer(barriers.buffer)
         self.body(launch.body)
 
     # ---- statements
@@ -213,10 +218,39 @@ class _Verifier:
                 self.check(node.kind == "return" or inside, "a jump out of no serial loop")
             case forms.AuthorSync():
                 self.check("parallel" not in self.loops, "a barrier inside T.Parallel")
+            case forms.BulkCopy():
+                self.tile(node.src, node.dst)
+                self.same_shape(node.src, node.dst)
+                sides = {node.src.buffer.scope, node.dst.buffer.scope}
+                self.check(sides == {"global", "shared"}, "not between a tensor and shared memory")
+                self.check((node.barrier is None) == (node.index is None), "a barrier without index")
+                if node.barrier is not None and node.index is not None:
+                    self.barrier(node.barrier, node.index)
+            case forms.BarrierArrive():
+                self.barrier(node.barrier, node.index)
+                if node.bytes is not None:
+                    self.whole(node.bytes)
+            case forms.BarrierWait():
+                self.barrier(node.barrier, node.index)
+                self.whole(node.parity)
+            case forms.Hold():
+                self.known(node.buffer)
+                self.check(node.buffer.scope == "fragment", f"{node.buffer.name} is no fragment")
+            case forms.Order() | forms.SetRegisters():
+                self.check("parallel" not in self.loops, "an order inside T.Parallel")
             case forms.Assert():
                 self.condition(node.condition)
+            case forms.Print():
+                for part in node.index:
+                    self.whole(part)
+                self.typed(node.value, node.value.dtype)
             case _:
                 assert_never(node)
+
+    def barrier(self, barrier: Buffer, index: Expr) -> None:
+        self.known(barrier)
+        self.check(barrier.scope == "barrier", f"{barrier.name} is no barrier")
+        self.whole(index)
 
     def loop_rules(self, node: forms.For | forms.Pipelined) -> None:
         if isinstance(node, forms.For):

@@ -86,7 +86,7 @@ def regions(stmt: Stmt) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
     """Regions that a tile statement reads and writes (an accumulator is in both)."""
     node = cast(AnyStmt, stmt)
     match node:
-        case forms.Copy() | forms.Scan():
+        case forms.Copy() | forms.Scan() | forms.BulkCopy():
             return (node.src,), (node.dst,)
         case forms.Fill():
             return (), (node.dst,)
@@ -123,8 +123,19 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (node.start, node.stop)
         case forms.While() | forms.If() | forms.Assert():
             return (node.condition,)
-        case forms.Jump() | forms.AuthorSync():
+        case forms.Print():
+            return (*node.index, node.value)
+        case forms.Jump() | forms.AuthorSync() | forms.Order() | forms.Hold():
             return ()
+        case forms.SetRegisters():
+            return ()
+        case forms.BulkCopy():
+            index = () if node.index is None else (node.index,)
+            return (*_bounds(node.src), *_bounds(node.dst), *index)
+        case forms.BarrierArrive():
+            return (node.index,) if node.bytes is None else (node.index, node.bytes)
+        case forms.BarrierWait():
+            return (node.index, node.parity)
         case _:
             assert_never(node)
 

@@ -41,6 +41,13 @@ class Address(Expr):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Expr):
+    """A string literal; its type says nothing."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wide(Expr):
     """`size_t(a)`: index arithmetic goes on in 64 bits from here."""
 

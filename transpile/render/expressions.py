@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 from tile2c.transpile.ir.dtypes import DType
@@ -19,7 +20,7 @@ from tile2c.transpile.ir.expr import (
     Unary,
     Var,
 )
-from tile2c.transpile.lower.plan import Address, CCall, Element, Wide
+from tile2c.transpile.lower.plan import Address, CCall, Element, Text, Wide
 from tile2c.transpile.targets.target import Dialect
 
 # C's precedence, tighter binds higher.
@@ -71,6 +72,8 @@ class CPrinter:
             return f"{expr.function}{template}({args})", _PRIMARY
         if isinstance(expr, Address):
             return f"&{self._at(expr.element, _UNARY)}", _UNARY
+        if isinstance(expr, Text):
+            return json.dumps(expr.text), _PRIMARY
         if isinstance(expr, Wide):
             return f"size_t({self(expr.a)})", _PRIMARY
         if isinstance(expr, Binary):

@@ -7,11 +7,28 @@ command makes a library whose kernels are launched through CUDA's run-time funct
 
 from __future__ import annotations
 
+from tile2c.transpile.targets.host import Host
 from tile2c.transpile.targets.simt import SimtTarget
 from tile2c.transpile.targets.spelling import C_TYPES, RESERVED, atomics, plain_functions
 from tile2c.transpile.targets.target import Dialect
 
 _KB = 1024
+
+# CUDA's run-time interface; that its structs are named as CUDA's is inferred from programs which declare
+# them and are built for both.
+_HOST = Host(
+    api="cuda",
+    headers=("cuda_runtime.h",),
+    stream="CUstream_st",
+    structs={"float16": "__half", "bfloat16": "__nv_bfloat16"},
+    shared_limit="cudaDevAttrMaxSharedMemoryPerBlockOptin",
+    kernel="__global__ void",
+    compile="clang++ -x cuda --cuda-gpu-arch=ivcore11 --cuda-path=$COREX -O2 -std=c++17 -fPIC "
+    "-c {file}",
+    together="clang++ -x cuda --cuda-gpu-arch=ivcore11 --cuda-path=$COREX -O3 -std=c++17 -fPIC "
+    "-c {file}; link both objects with cudart",
+    default_shared=48 * _KB,
+)
 
 TARGETS: tuple[SimtTarget, ...] = (
     SimtTarget(
@@ -22,7 +39,11 @@ TARGETS: tuple[SimtTarget, ...] = (
         templates=("simt",),
         dialect=Dialect(
             types=C_TYPES | {"float16": "half", "bfloat16": "__nv_bfloat16"},
-            headers={"float16": ("cuda_fp16.h",), "bfloat16": ("cuda_bf16.h",)},
+            headers={
+                "float16": ("cuda_fp16.h",),
+                "bfloat16": ("cuda_bf16.h",),
+                "printf": ("cstdio",),
+            },
             functions=plain_functions(),
             to_float={"float16": "__half2float", "bfloat16": "__bfloat162float"},
             from_float={"float16": "__float2half", "bfloat16": "__float2bfloat16"},
@@ -45,5 +66,6 @@ TARGETS: tuple[SimtTarget, ...] = (
         async_copy=(),
         atomics=atomics("float32"),
         swap_small="compare_swap({word}, {seen}, {next})",
+        host=_HOST,
     ),
 )

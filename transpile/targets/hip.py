@@ -29,7 +29,7 @@ _VECTORS = {
 
 _DIALECT = Dialect(
     types=_TYPES | _VECTORS,
-    headers={"": ("hip/hip_runtime.h",)},
+    headers={"": ("hip/hip_runtime.h",), "printf": ("cstdio",)},
     functions=plain_functions(),
     to_float={"float16": "float", "bfloat16": "float"},
     from_float={"float16": "_Float16", "bfloat16": "__bf16"},
@@ -40,7 +40,7 @@ _DIALECT = Dialect(
 
 _HOST = Host(
     api="hip",
-    header="hip/hip_runtime_api.h",
+    headers=("hip/hip_runtime_api.h",),
     stream="ihipStream_t",
     structs={"float16": "__half", "bfloat16": "__hip_bfloat16"},
     narrow={
@@ -203,6 +203,7 @@ def _target(
         matrix=matrix,
         atomics=atomics("float32", "float64"),
         lanes_meet="wave",
+        trap="__builtin_trap",
         swap_small="compare_swap({word}, {seen}, {next})",
     )
 

@@ -6,6 +6,7 @@ swizzled. Registers of one thread are not documented; the number here is what it
 
 from __future__ import annotations
 
+from tile2c.transpile.targets.host import Host
 from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
 from tile2c.transpile.targets.spelling import C_TYPES, RESERVED, atomics, plain_functions
 from tile2c.transpile.targets.target import Dialect
@@ -16,6 +17,7 @@ _DIALECT = Dialect(
         "": ("mc_runtime.h",),
         "float16": ("common/maca_fp16.h",),
         "bfloat16": ("common/maca_bfloat16.h",),
+        "printf": ("cstdio",),
     },
     functions=plain_functions(),
     to_float={"float16": "float", "bfloat16": "float"},
@@ -52,6 +54,19 @@ def _mma(name: str, kind: str, total: str, operand: Fragment) -> MatrixInstructi
 
 _KB = 1024
 
+# Names: the vendor's samples and its port of CUTLASS, which asks for leave from 48 KB on. What struct
+# stands behind streams and 16-bit floats is in no public header.
+_HOST = Host(
+    api="mc",
+    headers=("mc_runtime.h",),
+    shared_limit="mcDeviceAttributeMaxSharedMemoryPerBlock",
+    kernel="__global__ void",
+    compile="mxcc -x maca --offload-arch=xcore1000 -O2 -std=c++17 -I$MACA_PATH/include -c {file}",
+    together="mxcc -x maca --offload-arch=xcore1000 -O3 -std=c++17 -I$MACA_PATH/include -c {file}; "
+    "link both objects with mcruntime",
+    default_shared=48 * _KB,
+)
+
 TARGETS: tuple[SimtTarget, ...] = (
     SimtTarget(
         family="maca",
@@ -84,5 +99,6 @@ TARGETS: tuple[SimtTarget, ...] = (
             _mma("mma_16x16x16", "int8", "int32", _OPERAND),
         ),
         atomics=atomics("float32", "float16", "bfloat16"),
+        host=_HOST,
     ),
 )

@@ -7,6 +7,7 @@ differs between releases of the compiler.
 
 from __future__ import annotations
 
+from tile2c.transpile.targets.host import Host
 from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
 from tile2c.transpile.targets.spelling import C_TYPES, RESERVED, atomics, plain_functions
 from tile2c.transpile.targets.target import Dialect
@@ -17,11 +18,26 @@ _DIALECT = Dialect(
         "": ("musa_runtime.h",),
         "float16": ("musa_fp16.h",),
         "bfloat16": ("musa_bf16.h",),
+        "printf": ("cstdio",),
     },
     functions=plain_functions(),  # mp_22 lacks some of half: all of them go through float
     to_float={"float16": "__half2float", "bfloat16": "__bfloat162float"},
     from_float={"float16": "__float2half", "bfloat16": "__float2bfloat16"},
     reserved=RESERVED,
+)
+
+# Names: the vendor's ports and extensions of PyTorch. Its driver wants leave for any dynamic shared
+# memory. What struct stands behind 16-bit floats differs between releases.
+_HOST = Host(
+    api="musa",
+    headers=("musa_runtime.h",),
+    stream="MUstream_st",
+    shared_limit="musaDevAttrMaxSharedMemoryPerBlockOptin",
+    kernel="__global__ void",
+    compile="mcc -x musa --offload-arch={arch} -O2 -std=c++17 -fPIC -c {{file}}",
+    together="mcc --offload-arch={arch} -O3 -std=c++17 -fPIC -c {{file}}; "
+    "link both objects with musart",
+    default_shared=0,
 )
 
 # mp_22: fmma of 128 threads, both operands k-major (their "TN" form).
@@ -132,6 +148,7 @@ def _target(
             if arch == "mp_31"
             else "compare_swap({word}, {seen}, {next})"
         ),
+        host=_HOST.for_arch(arch),
     )
 
 

@@ -7,6 +7,7 @@ keeps k in the second register, ppu_15 the lower rows.
 
 from __future__ import annotations
 
+from tile2c.transpile.targets.host import Host
 from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
 from tile2c.transpile.targets.spelling import C_TYPES, RESERVED, atomics, plain_functions
 from tile2c.transpile.targets.target import Dialect
@@ -17,11 +18,26 @@ _DIALECT = Dialect(
         "": ("hggc_runtime.h",),
         "float16": ("hggc_fp16.h",),
         "bfloat16": ("hggc_bf16.h",),
+        "printf": ("cstdio",),
     },
     functions=plain_functions(),
     to_float={"float16": "__half2float", "bfloat16": "__bfloat162float"},
     from_float={"float16": "__float2half", "bfloat16": "__float2bfloat16"},
     reserved=RESERVED,
+)
+
+
+# Names: the vendor's samples and ports. Of the two headers neither includes the other everywhere. What
+# struct stands behind 16-bit floats is in no public header.
+_HOST = Host(
+    api="hggc",
+    headers=("hggc_runtime.h", "hggc_runtime_api.h"),
+    stream="HGstream_st",
+    shared_limit="hggcDevAttrMaxSharedMemoryPerBlockOptin",
+    kernel="__global__ void",
+    compile="hgcc -x hg -arch={arch} -O2 -std=c++20 -c {{file}}",
+    together="hgcc -x hg -arch={arch} -O3 -std=c++20 -c {{file}}; link both objects with hgcc",
+    default_shared=48 * 1024,
 )
 
 
@@ -94,6 +110,7 @@ def _target(arch: str, summary: str, *kinds: tuple[str, int, str]) -> SimtTarget
         matrix=tuple(_mma(kind, per, total, old) for kind, per, total in kinds),
         atomics=atomics("float32"),
         swap_small="compare_swap({word}, {seen}, {next})",
+        host=_HOST.for_arch(arch),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from tile2c.transpile.ir.build import conversions, loops, reducers, reductions, tiles
+from tile2c.transpile.ir.build import conversions, debugging, loops, reducers, reductions, tiles
 from tile2c.transpile.ir.build.allocations import ALLOCATIONS, allocate
 from tile2c.transpile.ir.build.arguments import Arguments, language_name, tuple_items
 from tile2c.transpile.ir.build.context import Builder, Poison, Stop, Value
@@ -260,11 +260,9 @@ def _call(b: Builder, node: cst.Call, about: Notes) -> list[Stmt]:
     if name == "thread_return":
         return [Jump(kind="return")]
     if name == "device_assert":
-        args = Arguments(b, node, "T.device_assert")
-        value = args.value("condition", 0)
-        message = args.text("msg", 1, "")
-        args.finish()
-        return [Assert(condition=conversions.condition(b, value, node), message=message)]
+        return [debugging.build_assert(b, node)]
+    if name == "print":
+        return debugging.build_print(b, node)
     if name in WARPGROUP_WAITS:  # products are done when their statement is
         return []
     if name == "gemm_sp":

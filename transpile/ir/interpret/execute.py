@@ -74,7 +74,9 @@ def _statement(state: State, stmt: Stmt) -> None:
         case forms.Assert():
             good = mask_of(evaluate(state, node.condition))
             if some(without(state.mask, good)):
-                raise state.fail(f"assertion failed: {node.message}")
+                raise state.fail(f"assertion failed: {node.message or node.quote}")
+        case forms.Print():
+            pass  # values are what is asked for here; the emulator prints
         case _:
             assert_never(node)
 

@@ -119,6 +119,15 @@ def _check_statement(stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnos
             stmt.span,
             help="let one block own each element it writes; " + _WORKS,
         )
+    elif isinstance(stmt, forms.Assert | forms.Print):
+        what = "T.print" if isinstance(stmt, forms.Print) else "an assertion"
+        diagnostics.error(
+            "T2C502",
+            f"{what} asks for single elements while the kernel runs, which a core of "
+            f"{target.name} does not look at",
+            stmt.span,
+            help="take it out for this target; the emulator of a cuda target checks and prints",
+        )
     elif isinstance(stmt, forms.Reduce) and stmt.op in ("bitand", "bitor", "bitxor"):
         diagnostics.error(
             "T2C526",

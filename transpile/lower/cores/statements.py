@@ -201,7 +201,7 @@ class _Parallel:
             self.condition(stmt, vectors, guard)
         elif isinstance(stmt, forms.For):
             self.loop(stmt, vectors, guard)
-        elif isinstance(stmt, forms.Assert | forms.AuthorSync):
+        elif isinstance(stmt, forms.AuthorSync):
             return
         else:
             raise failure(

@@ -8,6 +8,7 @@ from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, Var, const
 from tile2c.transpile.ir.forms import (
+    Assert,
     Atomic,
     AuthorSync,
     Copy,
@@ -19,6 +20,7 @@ from tile2c.transpile.ir.forms import (
     Let,
     Parallel,
     Pipelined,
+    Print,
     Reduce,
     Scan,
     Stmt,
@@ -106,7 +108,7 @@ class BlockLowering:
                 kind="author", remark=stmt.remark or "the author's barrier", comments=stmt.comments
             )
             return [Step(body=(sync,), quote=stmt.quote)]
-        if isinstance(stmt, Store | Let | Declare | Jump | Atomic):
+        if isinstance(stmt, Store | Let | Declare | Jump | Atomic | Assert | Print):
             return [self._scalar(stmt)]
         raise failure(
             "T2C502",

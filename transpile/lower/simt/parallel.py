@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Binary, Buffer, Expr, Load, Var, const
-from tile2c.transpile.ir.forms import Atomic, For, If, Let, Stmt, Store
+from tile2c.transpile.ir.forms import Atomic, For, If, Let, Print, Stmt, Store
 from tile2c.transpile.ir.walk import statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.facts import linear
@@ -654,7 +654,7 @@ def _wrap(iteration: Iteration, body: tuple[CStmt, ...]) -> tuple[CStmt, ...]:
 def _only_memory(loop: ParallelLoop) -> bool:
     """Whether the body does nothing but store to memory that threads share."""
     return all(
-        isinstance(stmt, Let | If | For | Atomic)
+        isinstance(stmt, Let | If | For | Atomic | Print)
         or (isinstance(stmt, Store) and stmt.buffer.scope in ("global", "shared"))
         for stmt in statements(tuple(loop.body))
     )

@@ -7,7 +7,19 @@ from dataclasses import replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Binary, Expr, Load, Var, const
-from tile2c.transpile.ir.forms import Atomic, Declare, For, If, Jump, Let, Stmt, Store, While
+from tile2c.transpile.ir.forms import (
+    Assert,
+    Atomic,
+    Declare,
+    For,
+    If,
+    Jump,
+    Let,
+    Print,
+    Stmt,
+    Store,
+    While,
+)
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
     Assign,
@@ -22,6 +34,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.lower.simt.atomics import lower_atomic
 from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.debugging import lower_assert, lower_print
 from tile2c.transpile.lower.simt.divergence import lasts
 from tile2c.transpile.lower.simt.values import Place, convert, guards
 
@@ -64,6 +77,10 @@ def _lower(ctx: Context, stmt: Stmt, place: Place) -> tuple[CStmt, ...]:
         return (Repeat(condition=condition, body=body, comments=stmt.comments, remark=stmt.remark),)
     if isinstance(stmt, Jump):
         return (Escape(kind=stmt.kind, comments=stmt.comments, remark=stmt.remark),)
+    if isinstance(stmt, Assert):
+        return (lower_assert(ctx, stmt, place),)
+    if isinstance(stmt, Print):
+        return (lower_print(ctx, stmt, place),)
     raise failure(
         "T2C502",
         f"`{stmt.quote or type(stmt).__name__}` is not lowered for {ctx.target.name} yet",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tile2c.transpile.ir.expr import Cast, Const
-from tile2c.transpile.ir.forms import Function, Param
+from tile2c.transpile.ir.forms import Function, Param, Print
+from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower.plan import ScalarArg, TensorArg
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.uses import parts
@@ -13,7 +14,8 @@ from tile2c.transpile.targets.target import Dialect
 def headers(ctx: Context, function: Function) -> tuple[str, ...]:
     """Headers of the vendor's toolkit that the text's types need."""
     table = ctx.target.dialect.headers
-    found = [header for name in ("", *_types(function)) for header in table.get(name, ())]
+    names = ("", *_types(function), *(("printf",) if _prints(function) else ()))
+    found = [header for name in names for header in table.get(name, ())]
     return tuple(dict.fromkeys(found))
 
 
@@ -42,6 +44,12 @@ def need_conversions(ctx: Context, body: object) -> None:
 def _named(dialect: Dialect, name: str, at: int) -> str:
     """The function that converts the type: to float (0), from it (1)."""
     return (dialect.from_float if at else dialect.to_float)[name]
+
+
+def _prints(function: Function) -> bool:
+    return any(
+        isinstance(stmt, Print) for launch in function.launches for stmt in statements(launch.body)
+    )
 
 
 def _types(function: Function) -> list[str]:

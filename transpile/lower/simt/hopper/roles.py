@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile2c.transpile.ir.expr import Buffer, Const, Expr, Load, Var
-from tile2c.transpile.ir.forms import Copy, Gemm, Let, Parallel, Pipelined, Stmt
+from tile2c.transpile.ir.forms import Copy, Gemm, Let, Parallel, Pipelined, Print, Stmt
 from tile2c.transpile.ir.walk import statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import stages
@@ -61,6 +61,8 @@ class Roles:
 
 def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
     """Splits the launch; raises Unfit with the first thing in the way."""
+    if any(isinstance(x, Print) for x in walk(body)):
+        raise Unfit("T.print is done by all threads of the block")
     loop = _loop(body)
     products = gemms(body)
     groups = ctx.threads // 128
