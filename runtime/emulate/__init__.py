@@ -32,12 +32,13 @@ __all__ = [
 
 
 def load(
-    path: Path, *, family: str, arch: str, checks: frozenset[str] = frozenset()
+    path: Path, *, family: str, arch: str, checks: frozenset[str] = frozenset(), brief: bool = False
 ) -> EmulatedModule:
     """Compiles the kernel file at `path` for the CPU, or takes it from the cache.
 
     family, arch  the target, as `cuda` and `sm_80`
     checks        "races" and "memory"; none gives a faster build that uses all cores
+    brief         the kernels run for a moment only, so they are compiled without optimisation
     Raises BackendUnavailable without a host compiler or for a target that has no model, KernelError
     for text that the emulator does not model.
     """
@@ -56,5 +57,6 @@ def load(
             f"unknown checks: {', '.join(sorted(unknown))}; there are races and memory"
         )
     file = str(path)
-    request = BuildRequest(file, Path(path).read_text(encoding="utf-8"), known, bool(checks))
+    text = Path(path).read_text(encoding="utf-8")
+    request = BuildRequest(file, text, known, bool(checks), brief)
     return EmulatedModule(build(request), file=file, checks=checks)

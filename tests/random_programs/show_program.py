@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from random_harness import Outcome, run_programs
+from random_harness import Outcome, run_programs, target_of
 from tile_programs import TileProgram, made
 
 
@@ -32,7 +32,7 @@ def smaller(program: TileProgram) -> Iterator[TileProgram]:
 
 
 def main() -> None:
-    seed, target = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "cuda:sm_80"
+    seed, target = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else target_of(seed)
     program = made(Random(seed), f"k{seed}")
     folder = Path(tempfile.mkdtemp(prefix="tile-program-"))
     found = outcome_of(seed, program, target, folder)
