@@ -8,12 +8,13 @@ that `--list` does not load what only rendering uses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from tile2c.transpile.diagnostics import Diagnostic, Diagnostics, InputError, Severity
+from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
     from tile2c.transpile.ir import forms
@@ -25,7 +26,7 @@ Form = Literal["normal", "ir", "plan"]
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Request:
     """What one run of the command asks for. `targets` are full names, `cuda:sm_80`."""
 
@@ -50,7 +51,7 @@ class Request:
         return self.variants or ((self.defines, self.spelled),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EmittedText:
     """One form of one kernel as text."""
 

@@ -6,13 +6,14 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Format, Reporter, status_of
 from tile2c.transpile.cli.status import Status, UsageProblem, nearest, suggestion
 from tile2c.transpile.diagnostics import Diagnostic, Diagnostics, InputError
+from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
     from tile2c.transpile.output.generated import GeneratedKernel
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_TARGET = "cuda"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Options:
     """The command line, understood but not checked against the input files."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from tile2c.transpile.cli.report import Format, Reporter, status_of
 from tile2c.transpile.cli.status import Status, UsageProblem
 from tile2c.transpile.diagnostics import Diagnostic, Diagnostics, InputError
 from tile2c.transpile.diagnostics.diagnostic import Note, failure
+from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
     from tile2c.transpile.output.generated import GeneratedKernel
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 AGAIN = "tile2c build"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Options:
     """The command line, understood."""
 

@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import Status, UsageProblem, suggestion
 from tile2c.transpile.diagnostics import Diagnostic, Severity
 from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
     from tile2c.runtime.kernel import Kernel
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EMULATE = "emulate"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RunOptions:
     """The command line of `tile2c run`."""
 

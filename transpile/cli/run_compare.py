@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ SMALL_FLOATS = 0.2  # fp8 and less: two or three bits
 SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comparison:
     """One output beside what it should be."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tile2c.transpile.record import record
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
@@ -27,7 +29,7 @@ class Severity(StrEnum):
     NOTE = "note"  # nothing is wrong: what a run found and left as it was
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Note:
     """A second fact that matters, with its place where it has one."""
 
@@ -35,7 +37,7 @@ class Note:
     span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Diagnostic:
     """One problem: what is wrong, where exactly, and what to write instead."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from tile2c.transpile.record import record
 
 Kind = Literal["float", "int", "uint", "bool", "handle"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DType:
     """One element type; `bits` counts storage of one element (4-bit types are packed in pairs)."""
 

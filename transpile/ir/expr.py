@@ -5,17 +5,18 @@ Equality is structural and ignores spans and the names of constants, so passes m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
+from tile2c.transpile.record import record
 
 Scope = Literal["global", "shared", "fragment", "local", "variable"]
 VarKind = Literal["size", "scalar", "block", "thread", "loop", "temporary"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Expr:
     """Every expression has a type, and a place in the source where it came from one."""
 
@@ -23,7 +24,7 @@ class Expr:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Const(Expr):
     """A number known at build time. `name` is the author's (`block_M`): it prints by it."""
 
@@ -31,7 +32,7 @@ class Const(Expr):
     name: str | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Var(Expr):
     """A named value that never changes while it is in scope. Names are unique within a function.
 
@@ -44,7 +45,7 @@ class Var(Expr):
     author: str | None = field(default=None, compare=False)  # the source's name, where it differs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Buffer:
     """A tensor parameter or an allocation. `variable` is a private mutable scalar: shape ()."""
 
@@ -59,7 +60,7 @@ class Buffer:
     remark: str = field(default="", compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Load(Expr):
     """One element of a buffer. Outside its shape a global tensor yields 0 (language.md 5.5)."""
 
@@ -74,7 +75,7 @@ BinaryOp = Literal[
 CompareOp = Literal["==", "!=", "<", "<=", ">", ">="]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Binary(Expr):
     """Both sides and the result have one type. `//` and `%` floor; `/` is for floats only."""
 
@@ -83,13 +84,13 @@ class Binary(Expr):
     b: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Unary(Expr):
     op: Literal["-", "~", "not"]
     a: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Compare(Expr):
     """Sides have one type; the result is bool."""
 
@@ -98,7 +99,7 @@ class Compare(Expr):
     b: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Logical(Expr):
     """Short-circuit `and` / `or` of bools."""
 
@@ -107,7 +108,7 @@ class Logical(Expr):
     b: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Select(Expr):
     """`a if condition else b`. Lazy: only the chosen side is evaluated, so it guards loads."""
 
@@ -117,21 +118,21 @@ class Select(Expr):
     lazy: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Cast(Expr):
     """Converts `a` to `dtype` as an assignment does (language.md 4.2)."""
 
     a: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Reinterpret(Expr):
     """The same bits as another type of equal width."""
 
     a: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Call(Expr):
     """A pure function by its canonical name: exp, exp2, log, sqrt, rsqrt, abs, floor, isnan, ..."""
 

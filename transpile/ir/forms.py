@@ -6,14 +6,15 @@ statement is done once by the whole block; a scalar statement by every thread (l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Stmt:
     """Every statement knows where it came from and what the author wrote there."""
 
@@ -23,7 +24,7 @@ class Stmt:
     remark: str = ""  # trailing comment, without `#`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Range:
     """One dimension of a region: [start, start + extent). A `point` is a plain index."""
 
@@ -32,7 +33,7 @@ class Range:
     point: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Region:
     """A rectangular part of a buffer, one range per dimension. `shape` is that of its ranges."""
 
@@ -52,7 +53,7 @@ class Region:
 # ---- tile statements
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Copy(Stmt):
     """dst = src, converting element types. Dimensions of extent 1 aside, both shapes are equal.
 
@@ -63,7 +64,7 @@ class Copy(Stmt):
     dst: Region
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Fill(Stmt):
     """Every element of `dst` becomes `value` (already of the buffer's type)."""
 
@@ -71,7 +72,7 @@ class Fill(Stmt):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Gemm(Stmt):
     """c (M, N) += op(a) @ op(b); a is (M, K), or (K, M) if `transpose_a`; b (K, N), or (N, K)."""
 
@@ -88,7 +89,7 @@ class Gemm(Stmt):
 ReduceOp = Literal["sum", "max", "min", "abssum", "absmax", "bitand", "bitor", "bitxor"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Reduce(Stmt):
     """dst = op over `dim` of src, in dst's type; without `clear` dst's old value takes part once.
 
@@ -103,7 +104,7 @@ class Reduce(Stmt):
     nan_propagate: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Scan(Stmt):
     """Inclusive scan of src along `dim` into dst (may be src)."""
 
@@ -114,7 +115,7 @@ class Scan(Stmt):
     reverse: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Parallel(Stmt):
     """Independent iterations over `loop_vars` (0 <= var < extent), spread over the block."""
 
@@ -126,7 +127,7 @@ class Parallel(Stmt):
 AtomicOp = Literal["add", "max", "min", "or", "exchange"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Atomic(Stmt):
     """One atomic on one element, by each executing thread (or iteration).
 
@@ -141,7 +142,7 @@ class Atomic(Stmt):
     result: Var | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AtomicTile(Stmt):
     """dst op= src for every element, once each; extents as in `Copy`."""
 
@@ -153,7 +154,7 @@ class AtomicTile(Stmt):
 # ---- scalar statements and control flow
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Let(Stmt):
     """A const temporary, evaluated here."""
 
@@ -161,7 +162,7 @@ class Let(Stmt):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Declare(Stmt):
     """`alloc_var`: the variable starts anew here, at `init` or undefined."""
 
@@ -169,7 +170,7 @@ class Declare(Stmt):
     init: Expr | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Store(Stmt):
     """buffer[index] = value (already of the buffer's type). Dropped outside a global tensor."""
 
@@ -178,7 +179,7 @@ class Store(Stmt):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class For(Stmt):
     """A loop run by every thread: start, start + step, ... before stop."""
 
@@ -190,7 +191,7 @@ class For(Stmt):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Pipelined(Stmt):
     """Means the same as a serial loop; `num_stages` is the author's hint for overlap."""
 
@@ -201,27 +202,27 @@ class Pipelined(Stmt):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class While(Stmt):
     condition: Expr
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class If(Stmt):
     condition: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Jump(Stmt):
     """`break`, `continue`, or `T.thread_return()`."""
 
     kind: Literal["break", "continue", "return"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AuthorSync(Stmt):
     """`T.sync_threads()` as the author wrote it: kept.
 
@@ -234,7 +235,7 @@ class AuthorSync(Stmt):
     waits: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Assert(Stmt):
     """`T.device_assert`: a thread that does not find it so stops the kernel."""
 
@@ -242,7 +243,7 @@ class Assert(Stmt):
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Print(Stmt):
     """`T.print` of one number, by each executing thread (or iteration).
 
@@ -257,7 +258,7 @@ class Print(Stmt):
 # ---- what an author says who schedules by hand
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BulkCopy(Stmt):
     """`T.tma_copy`: started once by the threads that get here, done when a wait says so.
 
@@ -272,7 +273,7 @@ class BulkCopy(Stmt):
     index: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BarrierArrive(Stmt):
     """Each thread that gets here arrives once (`arrives`), announces bytes (`bytes`), or both.
 
@@ -286,7 +287,7 @@ class BarrierArrive(Stmt):
     copies: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BarrierWait(Stmt):
     """Each thread waits until the phase of this parity is over; on a fresh barrier that of 1 is."""
 
@@ -303,7 +304,7 @@ OrderKind = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Order(Stmt):
     """An order between asynchronous work and what stands around it; waits leave `pending` groups."""
 
@@ -311,14 +312,14 @@ class Order(Stmt):
     pending: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Hold(Stmt):
     """`T.warpgroup_fence_operand`: uses of the fragment stay on their side of this point."""
 
     buffer: Buffer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SetRegisters(Stmt):
     """`T.set_max_nreg`: registers of each thread of a warpgroup from here on."""
 
@@ -336,7 +337,7 @@ AnyStmt = (
 # ---- functions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BlockOrder:
     """`T.use_swizzle(panel, order)`: a hint on the order in which blocks are taken."""
 
@@ -345,7 +346,7 @@ class BlockOrder:
     comments: tuple[str, ...] = ()  # the author's, above it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Barriers:
     """`T.alloc_barrier`: an array of barriers, each with the arrivals that end a phase of it."""
 
@@ -354,7 +355,7 @@ class Barriers:
     single: bool  # named without an index
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Launch:
     """One `T.Kernel`: grid extents x, y, z; threads x, y, z; what each block does."""
 
@@ -374,7 +375,7 @@ class Launch:
     comments: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Param:
     """A tensor (`tensor` set) or a scalar (`scalar` set), in the author's order."""
 
@@ -384,7 +385,7 @@ class Param:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Function:
     """What the host calls. `sizes` are symbolic dimensions, found from the tensors' shapes."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import gcd, prod
 
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Cast, Compare, Const, Expr, Logical, Unary, Var, const
 from tile2c.transpile.ir.forms import For, Pipelined
 from tile2c.transpile.lower.build import fold, known, substitute, walk
+from tile2c.transpile.record import record
 
 _ARITHMETIC = (Binary, Cast, Const, Unary, Var)
 
@@ -23,7 +24,7 @@ _ARITHMETIC = (Binary, Cast, Const, Unary, Var)
 _MAX_OPERATIONS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Linear:
     """sum(coefficient * atom) + constant; an atom is a variable or something opaque."""
 
@@ -61,7 +62,7 @@ def _collect(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Facts:
     """Ranges of variables, divisors of sizes, and conditions that hold here. Immutable: scopes add."""
 

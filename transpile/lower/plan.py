@@ -6,17 +6,18 @@ nothing. Beside it stand the decisions (`Choice`, layouts, shared-memory map, ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Const, Expr, Var
+from tile2c.transpile.record import record
 
 # ---- expressions that only a plan has
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Element(Expr):
     """`array[s0][s1]...` of a C array, or `pointer[offset]`."""
 
@@ -24,7 +25,7 @@ class Element(Expr):
     subscripts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CCall(Expr):
     """A call of a C function by name; `template` are its explicit template arguments."""
 
@@ -33,21 +34,21 @@ class CCall(Expr):
     template: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Address(Expr):
     """`&element`; its type is that of the element."""
 
     element: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Text(Expr):
     """A string literal; its type says nothing."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Wide(Expr):
     """`size_t(a)`: index arithmetic goes on in 64 bits from here."""
 
@@ -57,7 +58,7 @@ class Wide(Expr):
 # ---- statements
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CStmt:
     """A line or a block of C. `comments` stand above it, `remark` behind it."""
 
@@ -65,7 +66,7 @@ class CStmt:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Declarator:
     """One name of a declaration, with its array dimensions and its value."""
 
@@ -75,7 +76,7 @@ class Declarator:
     zero: bool = False  # `= {}`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Local(CStmt):
     """`const int i = chunk / 4, k = chunk % 4 * 8;`: names of one type.
 
@@ -90,21 +91,21 @@ class Local(CStmt):
     align: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Assign(CStmt):
     target: Expr
     value: Expr
     op: Literal["=", "+=", "-=", "*=", "/=", "&=", "|=", "^="] = "="
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Do(CStmt):
     """A call for its effect."""
 
     call: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Loop(CStmt):
     """`for (int var = start; var < stop; var += step) body`."""
 
@@ -118,7 +119,7 @@ class Loop(CStmt):
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Repeat(CStmt):
     """`while (condition) body`."""
 
@@ -126,7 +127,7 @@ class Repeat(CStmt):
     body: tuple[CStmt, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Branch(CStmt):
     """`if (condition) then else orelse`; `constexpr` decides it at compile time."""
 
@@ -136,7 +137,7 @@ class Branch(CStmt):
     constexpr: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Escape(CStmt):
     """`if (condition) continue;` — or break, return; unconditional without a condition."""
 
@@ -144,7 +145,7 @@ class Escape(CStmt):
     condition: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Sync(CStmt):
     """A barrier or a wait; `remark` says what it orders, `arcs` are its reasons.
 
@@ -156,7 +157,7 @@ class Sync(CStmt):
     call: Expr | None = None  # how only some of the threads meet
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Lambda(CStmt):
     """`auto name = [&](int p) { body };`: text written once and called from several places."""
 
@@ -165,14 +166,14 @@ class Lambda(CStmt):
     body: tuple[CStmt, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Scope(CStmt):
     """`{ body }`: names that end here."""
 
     body: tuple[CStmt, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Section(CStmt):
     """Statements that belong together, under one comment; lays out as they are."""
 
@@ -184,7 +185,7 @@ class Section(CStmt):
 # ---- decisions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Arc:
     """One dependence between two steps, which a barrier or a wait has to order.
 
@@ -202,7 +203,7 @@ class Arc:
     witness: str = "always"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Choice:
     """One heuristic decision, so that tables, `-D` and people can override it."""
 
@@ -211,7 +212,7 @@ class Choice:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Placed:
     """A shared array: what it holds, its layout in words, its size."""
 
@@ -222,7 +223,7 @@ class Placed:
     offset: int | None = None  # in dynamic shared memory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Helper:
     """A small device function of the text: its template under `helpers/` and the template's fields."""
 
@@ -230,7 +231,7 @@ class Helper:
     fields: tuple[tuple[str, str | int | bool], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EntryParam:
     """One parameter of an entry point, in order; `remark` is its shape."""
 
@@ -243,7 +244,7 @@ class EntryParam:
     map: TensorMap | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TensorMap:
     """What the host has to encode for a bulk tensor copy. Innermost dimension first."""
 
@@ -257,7 +258,7 @@ class TensorMap:
     l2: str = "128B"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Entry:
     """An `extern "C"` kernel. With `calls` it only forwards to the body with these template arguments."""
 
@@ -270,7 +271,7 @@ class Entry:
     comments: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Body:
     """A device function template shared by several entries: `template <int width>`."""
 
@@ -281,7 +282,7 @@ class Body:
     comments: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LaunchPlan:
     """One possible launch: of each group the first whose `when` holds is run."""
 
@@ -294,7 +295,7 @@ class LaunchPlan:
     cluster: tuple[int, int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Workspace:
     """A scratch tensor: where it starts in the workspace and its size, in bytes."""
 
@@ -303,7 +304,7 @@ class Workspace:
     bytes: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TensorArg:
     """A tensor of the author's signature with the role the kernel gives it."""
 
@@ -314,13 +315,13 @@ class TensorArg:
     role: Literal["in", "out", "inout", "unused"]  # unused: by one of several launches
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ScalarArg:
     name: str
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Plan:
     """Everything rendering needs."""
 

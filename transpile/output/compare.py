@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from tile2c.transpile.output import header
 from tile2c.transpile.output.differences import short_diff
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Change:
     """One kernel for one target: `facts` are named differences, `diff` those of the text."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from tile2c.transpile.diagnostics import Diagnostics
@@ -12,11 +11,12 @@ from tile2c.transpile.output.generated import GeneratedKernel
 from tile2c.transpile.output.layout import base_file
 from tile2c.transpile.output.manifest import Entry
 from tile2c.transpile.output.scope import Policy
+from tile2c.transpile.record import record
 
 TWO_WAYS = "--merge keeps the edits, --force saves the edited file as {file}.orig and overwrites it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Decision:
     """`text` is what the file holds afterwards, `base` what it then started from."""
 
@@ -27,7 +27,7 @@ class Decision:
     conflicts: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Found:
     """One kernel file as it stands in OUT."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.record import record
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LineOrigin:
     """Lines `first` to `last` of the text (from 1) come from `span` of the source."""
 
@@ -18,7 +17,7 @@ class LineOrigin:
     span: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Resources:
     """What a kernel takes of a block's share, as far as its plan tells, for `tile2c diff`.
 
@@ -30,7 +29,7 @@ class Resources:
     registers: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Companion:
     """A further text that goes with a kernel, its digest line open: the launcher's two files."""
 
@@ -38,7 +37,7 @@ class Companion:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class GeneratedKernel:
     """One kernel for one target, ready to be written.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+
+from tile2c.transpile.record import record
 
 DIGEST_LENGTH = 12  # hexadecimal digits, as the header shows them
 
@@ -22,7 +23,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _COMPILE = re.compile(r"^//\s+compile[ \t]+(.+?)\s*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parts:
     """The lines of a text before its header, the header's, and those after it."""
 

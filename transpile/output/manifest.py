@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.output.generated import JsonValue
 from tile2c.transpile.output.layout import MANIFEST
+from tile2c.transpile.record import record
 
 VERSION = 1
 COLUMNS = 100
@@ -33,7 +33,7 @@ _ORDER = (
 _LAST = ("defines", "sha256")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Manifest:
     """The entries of OUT; `tile2c` is the version that last wrote them."""
 

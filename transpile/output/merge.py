@@ -5,17 +5,17 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.output import anchors, header, renames
+from tile2c.transpile.record import record
 
 # Stand for the version and the digest in all three texts: they differ without anybody's doing.
 _VERSION, _DIGEST = "\x01", "\x02"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Merged:
     """The merged text, with the edited file's line ends; `conflicts` counts the marked places.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from tile2c.transpile.diagnostics.diagnostic import failure
@@ -12,9 +11,10 @@ from tile2c.transpile.output.align import base_line
 from tile2c.transpile.output.commit import read_text
 from tile2c.transpile.output.layout import MANIFEST, base_file, map_file
 from tile2c.transpile.output.manifest import Entry, read_manifest
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A stretch of the source; lines and columns count from 1."""
 
@@ -25,7 +25,7 @@ class Place:
     end_col: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Located:
     """A line of a kernel file: its kernel, and the statements around it, innermost first.
 

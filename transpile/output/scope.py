@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.output.generated import GeneratedKernel
+from tile2c.transpile.record import record
 
 # Tells what is wrong with the merged text of a kernel, or None if it compiles or nothing can tell.
 Verify = Callable[[GeneratedKernel, str, str], str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Scope:
     """One run: its sources by their names in the manifest, its targets and `-D` values.
 
@@ -43,7 +44,7 @@ class Scope:
         return len(self.targets) > 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Policy:
     """How files edited by hand are treated; with neither they are refused."""
 

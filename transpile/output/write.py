@@ -22,9 +22,10 @@ from tile2c.transpile.output.manifest import (
 )
 from tile2c.transpile.output.places import alone, remember
 from tile2c.transpile.output.scope import Policy, Scope
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Module:
     """A kernel file compiled: what goes beside it and what the manifest says of it."""
 
@@ -38,7 +39,7 @@ class Module:
 Compile = Callable[[GeneratedKernel, str, str, Diagnostics], Module | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Written:
     """What a run did: kernel files written, in order; files that it left or removed.
 
@@ -63,7 +64,7 @@ class _Plan:
     edited: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Job:
     """What a run writes to one folder."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class KernelSet:
     """One table of `kernels`: sources, with the values and targets that they are generated for.
 
@@ -28,7 +29,7 @@ class KernelSet:
     named: Mapping[str, Span] = field(default_factory=dict)  # where each kernel is named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Project:
     """The whole file. Paths are as they are found from the current folder."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
-from dataclasses import dataclass
 
 from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.record import record
 
 KeyPath = tuple[str | int, ...]
 
@@ -23,7 +23,7 @@ _STRING = re.compile(
 _SCALAR = re.compile(r"[^,\]}#\r\n]*")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """The spans of a key and of its value; for an item of a list both are the value's."""
 

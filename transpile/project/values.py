@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from tile2c.transpile.diagnostics import Diagnostics, Span
 from tile2c.transpile.project.places import KeyPath, Places
+from tile2c.transpile.record import record
 
 T = TypeVar("T")
 
 _WORDS = {str: "text", bool: "true or false", list: "a list", dict: "a table", int: "a number"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """A table of the file; what is wrong with its values goes to `diagnostics`."""
 

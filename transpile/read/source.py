@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comment:
     """One comment; `own_line` when nothing but blanks stands before it."""
 
@@ -20,7 +21,7 @@ class Comment:
     own_line: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Source:
     """A parsed Python file. Trees are `ast` nodes; `span` gives a node's place in characters."""
 

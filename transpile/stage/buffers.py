@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.record import record
 from tile2c.transpile.stage.expressions import Expr, literal
 
 Scope = Literal["global", "shared", "fragment", "local", "var", "barrier", "reducer"]
@@ -33,7 +34,7 @@ class Buffer:
         return Expr("name", self.name, span=span, dtype=self.dtype)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Piece:
     """One dimension of an access: a plain index (extent None), or `extent` elements from `lo`."""
 
@@ -42,7 +43,7 @@ class Piece:
     span: Span | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Access:
     """`buffer[...]` with one piece for each dimension."""
 
@@ -56,7 +57,7 @@ class Access:
         return all(piece.extent is None for piece in self.pieces)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Region:
     """A value of the evaluator: an access with a slice in it, for tile statements."""
 

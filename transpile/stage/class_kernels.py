@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tile2c.transpile.record import record
 from tile2c.transpile.stage.defines import Dynamic
 from tile2c.transpile.stage.values import (
     MISSING,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tile2c.transpile.stage.language import Language
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Method:
     """A function of a class: its value as the class has it, and the closure inside."""
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tile2c.transpile.record import record
 from tile2c.transpile.stage.device import Device
 from tile2c.transpile.stage.values import DType, Value
 from tile2c.transpile.stage.vocabulary import dtype_name, nearest
@@ -49,12 +50,12 @@ class NamesMet:
             raise UnknownName("-D", name, self.parameters)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dynamic:
     """`NAME=dynamic`: a run-time size, whatever else would fix it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Promise:
     """`name % divisor == 0` holds at every launch."""
 
@@ -63,7 +64,7 @@ class Promise:
     kernel: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Defines:
     """What the command line fixes. `used` grows as names are looked up and found."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.record import record
 from tile2c.transpile.stage.values import Instance, Unknown, Value
 
 # Multiprocessors of a common chip of each architecture. Programs size persistent grids by them; any
@@ -29,7 +30,7 @@ _UNITS = {
 _WARPS = {"hip": 64}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Device:
     """A target as the programs see it; with no name nothing is known."""
 

@@ -7,10 +7,11 @@ only when the kernel is launched. Everything is immutable; spans point at the au
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
     from tile2c.transpile.stage.buffers import Access
@@ -50,7 +51,7 @@ LEVEL = {
 ATOM = 13
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Expr:
     """One node of a residual expression."""
 

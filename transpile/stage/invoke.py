@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import host_functions, library, tuning
 from tile2c.transpile.stage.attributes import Attributes
 from tile2c.transpile.stage.buffers import Buffer, Region
@@ -34,7 +35,7 @@ from tile2c.transpile.stage.values import (
 from tile2c.transpile.stage.vocabulary import nearest
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Argument:
     """An argument of a call: its value, and its text where it is written out."""
 

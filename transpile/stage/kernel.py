@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from tile2c.transpile.diagnostics import InputError, Span
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Buffer
 from tile2c.transpile.stage.expressions import Expr
@@ -30,7 +31,7 @@ from tile2c.transpile.stage.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter:
     """A run-time argument: its name, its annotation, the comment behind it."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.read import Source
+from tile2c.transpile.record import record
 from tile2c.transpile.stage.defines import Defines, NamesMet
 from tile2c.transpile.stage.origins import Origin
 from tile2c.transpile.stage.values import NotReady, Poisoned, Value
@@ -53,7 +54,7 @@ class NormalKernel:
         return self.module.code
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KernelListing:
     """What `--list` says about a kernel."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Origin:
     """The author's text behind a statement or expression.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from tile2c.transpile.diagnostics import Diagnostics, Span
 from tile2c.transpile.read import Source
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import class_kernels
 from tile2c.transpile.stage.defines import Defines, Dynamic
 from tile2c.transpile.stage.device import Device
@@ -59,7 +60,7 @@ def base_name(source: Source, path: Sequence[str], function: str) -> str:
     return re.sub(r"\W", "_", source.stem)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Root:
     """A module-level thing that makes kernels: a factory, an eager function or a prim_func."""
 

@@ -13,9 +13,9 @@ import ast
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Access, Buffer
 from tile2c.transpile.stage.expressions import Expr
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_POINTS = 1 << 16
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Stored:
     """Where the elements of a tensor are: its view, and the map from an index to one of the view."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.read import Source
+from tile2c.transpile.record import record
 from tile2c.transpile.stage.device import Device
 from tile2c.transpile.stage.language import Language
 from tile2c.transpile.stage.program import importer, makes_kernels
@@ -28,7 +29,7 @@ from tile2c.transpile.stage.values import (
 SURVEY_FUEL = 60_000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Found:
     """One call of a function that makes kernels; MISSING where it says nothing of a parameter."""
 

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.record import record
 from tile2c.transpile.stage.buffers import Access
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.values import Cell, Scope, Value
@@ -20,14 +21,14 @@ class RuntimeRegion:
     bound: list[tuple[Scope, Cell, Span | None]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Reference:
     """A `T.Ref` parameter: an element whose index was evaluated at the call."""
 
     access: Access
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Loop:
     """What a `for` of the kernel iterates over, spelled canonically."""
 
@@ -45,7 +46,7 @@ class Loop:
         return 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Context:
     """What a `with` of device code opens."""
 
@@ -57,7 +58,7 @@ class Context:
     value: Value = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class TensorType:
     """The annotation of a parameter."""
 

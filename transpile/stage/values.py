@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.read import Source
+from tile2c.transpile.record import record
 from tile2c.transpile.stage.expressions import Expr
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class DType(str):
         return str(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Unknown:
     """A value that cannot be had without running the program, and why."""
 
@@ -37,12 +38,12 @@ class Unknown:
     span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Poison:
     """The value of what was already reported; using it reports nothing again."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Expired:
     """A name after the run-time region that bound it."""
 
@@ -53,28 +54,28 @@ class Expired:
     place: Span | None = None  # of the name where it was bound
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Foreign:
     """Something of a package that is not read: `torch.cuda`."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LanguageName:
     """`T.path`; the language itself when `path` is empty."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolName:
     """`tilelang.path`; the package itself when `path` is empty."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class HostFunction:
     """A function that the evaluator has itself: a builtin, or one of a known module."""
 
@@ -82,7 +83,7 @@ class HostFunction:
     run: Callable[[Caller, list[Value], dict[str, Value], ast.AST], Value]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class BoundMethod:
     """A method looked up on a host value."""
 
@@ -90,7 +91,7 @@ class BoundMethod:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HostTensor:
     """A framework's tensor, of which only shape and dtype are known."""
 
@@ -151,14 +152,14 @@ class Closure:
     arguments: Mapping[str, Value] = field(default_factory=dict)  # of the factories around it
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class LayoutMap:
     """`T.Layout`: where the element of an index is stored. Of buffers on the chip it is a hint."""
 
     forward: Closure
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ThreadReducer:
     """`T.comm_reducer`: how two values become one, and the value that changes nothing."""
 
@@ -188,7 +189,7 @@ class JitFunction:
     configs: Value = None  # of @tilelang.autotune
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Decorated:
     """A function of a class under `property`, `staticmethod` or `classmethod`."""
 

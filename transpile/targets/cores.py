@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.target import Target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Conversion:
     """How one element type becomes another: a rounding mode for each step."""
 
@@ -16,7 +16,7 @@ class Conversion:
     modes: tuple[str, ...]  # one a step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CoresTarget(Target):
     """Limits and calls of one chip whose cores run one instruction stream over whole tiles.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from tile2c.transpile.record import record
 
 # Element types that C itself has, as the header of a launcher spells them.
 PLAIN_TYPES: Mapping[str, str] = {
@@ -22,7 +23,7 @@ PLAIN_TYPES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Host:
     """The runtime interface of a family, as far as a launcher calls it."""
 

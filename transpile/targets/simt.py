@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.target import Target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Fragment:
     """Who holds what of a matrix operand: digits of (row, column), fastest first.
 
@@ -29,7 +30,7 @@ class Fragment:
         return total
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class MatrixInstruction:
     """c (m, n) += a (m, k) @ b (k, n), held by the lanes of one warp. `b` maps (n, k)."""
 
@@ -53,7 +54,7 @@ class MatrixInstruction:
     cost: str = ""  # why it is slower than what newer chips have
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SimtTarget(Target):
     """Limits and mechanisms of one chip with threads."""
 

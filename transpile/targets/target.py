@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.host import Host
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Dialect:
     """How a dialect of C spells what the plan says."""
 
@@ -27,7 +28,7 @@ class Dialect:
         return name in self.declares
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Target:
     """One architecture of one family. Sub-classes add what their planner asks for."""
 

@@ -12,6 +12,7 @@ from tile2c.transpile.ir.build.source import NormalKernel
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var
 from tile2c.transpile.ir.forms import BlockOrder, Stmt
+from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ class Stop(Exception):
     """The statement cannot be built; the problem has been reported."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Value:
     """An expression being built. `host` is set where Python knows the number (a literal, by name
     or not): such a value has no firm type yet."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import libcst as cst
 from tile2c.transpile.ir.build import arithmetic
 from tile2c.transpile.ir.build.context import Builder, Poison, Stop, allocated_here
 from tile2c.transpile.ir.constants import constant_int
 from tile2c.transpile.ir.expr import Binary, Buffer, Const, Expr
 from tile2c.transpile.ir.walk import variables
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Element:
     buffer: Buffer
     index: tuple[Expr, ...]

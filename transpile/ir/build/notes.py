@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import libcst as cst
@@ -11,11 +11,12 @@ from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.build.context import Builder
 from tile2c.transpile.ir.expr import Buffer
 from tile2c.transpile.ir.forms import Launch, Stmt
+from tile2c.transpile.record import record
 
 Carrier = TypeVar("Carrier", Stmt, Buffer)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Notes:
     span: Span | None
     quote: str

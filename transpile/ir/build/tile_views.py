@@ -7,7 +7,7 @@ is no rectangle of the base is copied by a loop, or goes through an array of its
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from math import prod
 from typing import Literal, TypeVar, cast
 
@@ -19,11 +19,12 @@ from tile2c.transpile.ir.constants import constant_int
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Binary, Buffer, Cast, Expr, Load, Scope, Var, const
 from tile2c.transpile.ir.forms import Parallel, Range, Region, Stmt, Store
+from tile2c.transpile.record import record
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TileView:
     """Runs of dimensions of the view and of its base with as many elements: (view's, base's)."""
 

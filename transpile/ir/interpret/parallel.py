@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 from tile2c.transpile.ir import forms
@@ -13,11 +12,12 @@ from tile2c.transpile.ir.forms import Parallel, Stmt
 from tile2c.transpile.ir.interpret.evaluate import whole
 from tile2c.transpile.ir.interpret.state import Mask, State, some
 from tile2c.transpile.ir.walk import expressions, loads, statements, variables, writes
+from tile2c.transpile.record import record
 
 Execute = Callable[[State, tuple[Stmt, ...]], None]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Needs:
     """What decides how a loop may be run."""
 

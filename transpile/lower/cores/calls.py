@@ -7,7 +7,7 @@ blocks, in which a stride of 0 reads the same block again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32, DType
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, const
@@ -23,11 +23,12 @@ from tile2c.transpile.lower.cores.plan import (
 )
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.cores.values import Kind, Value
+from tile2c.transpile.record import record
 
 Emit = Callable[[Step], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Shape:
     """The iterations of a loop as rows and columns: how many run, and how many there may be."""
 

@@ -15,11 +15,12 @@ from tile2c.transpile.ir.expr import Binary, Const, Expr, Load, Var
 from tile2c.transpile.ir.forms import Region, Stmt
 from tile2c.transpile.lower.cores.layouts import Layout, plus
 from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.record import record
 
 Key = tuple[str, str, int]  # ("tile", buffer, dimension) or ("loop", variable, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Clip:
     """`extent` elements from `start` of a dimension of `bound` elements may pass its end."""
 

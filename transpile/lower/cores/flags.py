@@ -9,7 +9,7 @@ nothing changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Literal
 
 from tile2c.transpile.ir.expr import Expr, Var
@@ -32,6 +32,7 @@ from tile2c.transpile.lower.cores.plan import (
     WriteElement,
     bodies,
 )
+from tile2c.transpile.record import record
 
 Mode = Literal["read", "write"]
 # memory, who did what, who does not know it is done, and from which element on
@@ -39,7 +40,7 @@ Pending = tuple[str, Unit, Mode, Unit, "Expr | Moved | None"]
 _UNITS: tuple[Unit, ...] = ("MTE2", "V", "MTE3", "S")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Use:
     memory: str
     unit: Unit
@@ -47,7 +48,7 @@ class _Use:
     offset: Expr | None = None  # None: from the start, or no telling how much
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Moved:
     """A place that depends on a loop's variable, seen from another round."""
 

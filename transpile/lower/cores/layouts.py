@@ -5,14 +5,15 @@ Dimensions of extent 1 are left out, so a (block_M, 1) tile is one row of block_
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Binary, Buffer, Const, Expr, const
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.cores import CoresTarget
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Layout:
     """`kept` are the buffer's dimensions longer than 1; all but the last of them count as rows."""
 

@@ -5,7 +5,7 @@ Conditions on loop variables compare 0, 1, 2, ... with a number that the scalar 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2c.transpile.diagnostics.diagnostic import failure
@@ -29,6 +29,7 @@ from tile2c.transpile.lower.cores.plan import Branch, Step, TileRef, VectorCall,
 from tile2c.transpile.lower.cores.stage_globals import without
 from tile2c.transpile.lower.cores.values import Kind, Value, join
 from tile2c.transpile.lower.facts import linear
+from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
     from tile2c.transpile.lower.cores.expressions import Vectors
@@ -38,7 +39,7 @@ _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _BITS = DTYPES["uint8"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Test:
     """A comparison ready to run: `value op other`."""
 

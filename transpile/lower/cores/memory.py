@@ -5,13 +5,14 @@ reads   placed tiles        writes  tiles with depth; None when even single copi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile2c.transpile.lower.cores.plan import Tile, Unit
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.cores import CoresTarget
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fit:
     """Tiles with their copies, and the bytes they take."""
 

@@ -7,18 +7,19 @@ order; between units, order comes from queues and from `Order` steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Const, Expr, Var
+from tile2c.transpile.record import record
 
 Unit = Literal["MTE2", "V", "MTE3", "S"]
 Place = Literal["in", "out", "work"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Tile:
     """A tile in local memory: `rows` rows of `columns` elements, `pitch` elements apart.
 
@@ -39,7 +40,7 @@ class Tile:
     purpose: str = ""  # of a tile that the author did not write
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TileRef:
     """A tile from an element on."""
 
@@ -48,14 +49,14 @@ class TileRef:
     view: DType | None = None  # its bits read as another type of the same width
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Word:
     """A word of the dialect: `CMPMODE::LT`."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Strides:
     """Block strides, then repeat strides, in blocks: destination first, then the sources."""
 
@@ -65,7 +66,7 @@ class Strides:
 Argument = TileRef | Expr | Word | Strides
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Step:
     """One statement of the kernel. `comments` stand above it, `remark` behind it."""
 
@@ -74,7 +75,7 @@ class Step:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class VectorCall(Step):
     """`function(dst, arguments...)` on V."""
 
@@ -91,7 +92,7 @@ class VectorCall(Step):
         return tuple(part.tile for part in self.arguments if isinstance(part, TileRef))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CopyIn(Step):
     """MTE2: `rows` rows of `columns` elements from `tensor[offset]`, `pitch` elements apart."""
 
@@ -105,7 +106,7 @@ class CopyIn(Step):
     row: bool = False  # a single row: the pitches do not matter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CopyOut(Step):
     """MTE3: the other way."""
 
@@ -119,7 +120,7 @@ class CopyOut(Step):
     row: bool = False  # a single row: the pitches do not matter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class QueueStep(Step):
     """allocate: take a free copy of the tile; enqueue, dequeue: hand it on; free: give it back."""
 
@@ -128,7 +129,7 @@ class QueueStep(Step):
     declare: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Order(Step):
     """What `after` does from here on waits for all that `before` has been given so far.
 
@@ -140,7 +141,7 @@ class Order(Step):
     proven: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Barrier(Step):
     """The same within one unit."""
 
@@ -148,7 +149,7 @@ class Barrier(Step):
     proven: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ReadElement(Step):
     """S: `const T name = tile[index]`."""
 
@@ -157,7 +158,7 @@ class ReadElement(Step):
     src: TileRef
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WriteElement(Step):
     """S: `tile[index] = value`."""
 
@@ -165,7 +166,7 @@ class WriteElement(Step):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Local(Step):
     """`const T name = value;`, or a variable."""
 
@@ -175,13 +176,13 @@ class Local(Step):
     const: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Assign(Step):
     name: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Loop(Step):
     """`for (var = start; var < stop; var += step)`; counts down when `step` is negative.
 
@@ -198,13 +199,13 @@ class Loop(Step):
     own: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WhileLoop(Step):
     condition: Expr
     body: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Branch(Step):
     """`prefills` names the tile whose copy from global memory this prepares."""
 
@@ -214,12 +215,12 @@ class Branch(Step):
     prefills: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Leave(Step):
     kind: Literal["break", "continue", "return"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TensorParam:
     name: str
     handle: str  # the GlobalTensor's name
@@ -229,7 +230,7 @@ class TensorParam:
     used: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ScalarParam:
     """A scalar of the author's, or a size found from the tensors' shapes."""
 
@@ -238,7 +239,7 @@ class ScalarParam:
     kind: Literal["scalar", "size"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Choice:
     """A decision with its reason, for `--emit plan`."""
 
@@ -247,7 +248,7 @@ class Choice:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CoresPlan:
     """One kernel: `setup` runs once a core, `body` once for each block of the tile program."""
 

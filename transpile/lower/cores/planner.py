@@ -6,7 +6,7 @@ reads   tile IR, checked        writes  `plan.CoresPlan`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Literal
 
 from tile2c.transpile.diagnostics import Note
@@ -45,6 +45,7 @@ from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.cores.verify import verify
 from tile2c.transpile.lower.cores.versions import split_versions
 from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.cores import CoresTarget
 
 
@@ -70,7 +71,7 @@ def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
     return whole.plan(None)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Launch:
     """The grid of a launch: its blocks, and the author's indices from a block's number."""
 

@@ -10,7 +10,7 @@ list of steps: filled whole at first, never written by the filling unit again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from tile2c.transpile.lower.cores.plan import (
@@ -27,11 +27,12 @@ from tile2c.transpile.lower.cores.plan import (
     WriteElement,
     bodies,
 )
+from tile2c.transpile.record import record
 
 Access = Literal["load", "fill", "write", "read", "store", "prefill"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Life:
     """Positions in one list: first access, first use by the other unit, last access."""
 

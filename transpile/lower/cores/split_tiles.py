@@ -9,7 +9,7 @@ why     tiles are chosen for the memory of other chips; rows, or columns, that n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
@@ -19,9 +19,10 @@ from tile2c.transpile.lower.cores.extents import Edges, Key, long_dims
 from tile2c.transpile.lower.cores.layouts import Layout, plus, times
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.rewrite import rewrite
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cut:
     """A class of dimensions of `extent` elements that can be taken `size` at a time."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Expr
 from tile2c.transpile.lower.cores.plan import TileRef
+from tile2c.transpile.record import record
 
 Kind = Literal["scalar", "one", "row", "column", "tile"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Value:
     """scalar: a number that the scalar unit has, `expr`. The others are in local memory, at `ref`:
 

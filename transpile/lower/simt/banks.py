@@ -7,12 +7,13 @@ or 8 lanes (fewer bytes count as 4). A phase takes as many turns as the busiest 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from tile2c.transpile.record import record
 
 Coordinates = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Phase:
     """Lanes that access the tile together: (row, column) of each one's first element, and bytes."""
 

@@ -16,6 +16,7 @@ from tile2c.transpile.lower.plan import Choice, Declarator, Helper, Local
 from tile2c.transpile.lower.simt.layouts import Layout
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.steps import SharedUse
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.simt import SimtTarget
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 CopyKind = Literal["inside", "whole", "part"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SharedLayout:
     """Where an element of a shared tile lies. `function` is the C function of the text.
 
@@ -46,7 +47,7 @@ class SharedLayout:
         return self.modulus > 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ring:
     """Copies of a shared tile: how many (as a number and as the author says it), the one in use."""
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile2c.transpile.ir.expr import Buffer
 from tile2c.transpile.ir.forms import Reduce
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Gather(Reduce):
     """What a thread does alone: its elements of src join its own element of dst."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Meet(Reduce):
     """What threads have gathered comes together: dst = op over the threads that share src's `dim`.
 

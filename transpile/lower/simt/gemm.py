@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import INT32, DType
 from tile2c.transpile.ir.expr import Const, Expr, Var, const
@@ -33,6 +33,7 @@ from tile2c.transpile.lower.simt.values import (
     convert,
     shared_element,
 )
+from tile2c.transpile.record import record
 
 
 def lower_gemm(ctx: Context, gemm: Gemm, plan: GemmPlan) -> Step:
@@ -181,7 +182,7 @@ class _Writer:
         return [Local(dtype=INT32, names=tuple(declared))], values[0], values[1]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Side:
     """One operand: its register name, the loop over its tiles, the shared tile that it comes from."""
 

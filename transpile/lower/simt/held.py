@@ -7,7 +7,6 @@ a move. Layouts need not be equal: value digits may be split or stored otherwise
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import gcd
 from typing import Literal
 
@@ -15,11 +14,12 @@ from tile2c.transpile.ir.expr import Binary, Expr, const
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.simt.layouts import Digit, Layout
 from tile2c.transpile.lower.simt.values import storage_subscripts
+from tile2c.transpile.record import record
 
 Part = Literal["fragment", "tile", "step"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Term:
     """What a value digit of the operand adds to a digit of the fragment: (part / by % extent) * times."""
 
@@ -30,7 +30,7 @@ class _Term:
     last: bool  # nothing of the part is left above
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Held:
     """Where a thread keeps the elements of an operand."""
 

@@ -15,6 +15,7 @@ from tile2c.transpile.lower.simt.access import all_loads, all_stores, vector_wid
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.layouts import Digit, Layout
 from tile2c.transpile.lower.simt.values import Place, convert
+from tile2c.transpile.record import record
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ class Iteration:
     outside: list[CStmt] = field(default_factory=list)  # declarations in front of the loops
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ParallelLoop:
     """A loop to lower: from T.Parallel, or made from a copy or a fill."""
 

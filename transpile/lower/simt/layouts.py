@@ -8,12 +8,13 @@ owners, replicas and the text of a coordinate. Digits may multiply past the shap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd, prod
 from typing import Literal
 
+from tile2c.transpile.record import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Digit:
     """One factor of one dimension. `weight` is in threads, or in the thread's value index.
 
@@ -30,7 +31,7 @@ class Digit:
         return (self.holder, self.extent, self.weight if self.holder == "thread" else 0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Axis:
     """One dimension of the C array that stores a thread's values: value indices by `weight`."""
 
@@ -38,7 +39,7 @@ class Axis:
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Layout:
     """Digits of each dimension, fastest first; storage axes, slowest first."""
 

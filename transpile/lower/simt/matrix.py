@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from tile2c.transpile.ir.forms import Gemm, Region
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.layouts import Axis, Digit, Layout, assemble
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.simt import Fragment, MatrixInstruction
 
 Policy = Literal["square", "full_row", "full_col"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class MatrixPlan:
     """A gemm on the matrix unit: `tiles_m` x `tiles_n` instructions in each of the warps."""
 
@@ -28,7 +29,7 @@ class MatrixPlan:
     tiles_n: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class MicroPlan:
     """A gemm without matrix instructions: each thread sums up `rows` x `columns` elements.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
@@ -28,13 +27,14 @@ from tile2c.transpile.lower.simt.held import Held
 from tile2c.transpile.lower.simt.matrix import MatrixPlan, matrix_dims
 from tile2c.transpile.lower.simt.partition import operand_held
 from tile2c.transpile.lower.simt.values import Place, convert, shared_element
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.simt import Fragment
 
 _UINT32 = DTYPES["uint32"]
 Way = Literal["held", "rows", "turned rows", "vector", "registers", "elements"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Operand:
     """One side of a gemm and how its registers are filled.
 

@@ -7,7 +7,7 @@ otherwise goes through a shared tile of its own, by an ordinary copy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Buffer, const
@@ -25,9 +25,10 @@ from tile2c.transpile.lower.simt.matrix import (
     operand_layout,
 )
 from tile2c.transpile.lower.simt.partition import operand_held, plan_gemms, tell_plans
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Gemms:
     """The block with its operands settled: plans by identity of the gemms, fixed layouts by name."""
 

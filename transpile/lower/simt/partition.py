@@ -8,7 +8,6 @@ and go through shared memory; operand elements that a warp reads. The first best
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -33,6 +32,7 @@ from tile2c.transpile.lower.simt.matrix import (
     operand_layout,
     partitions,
 )
+from tile2c.transpile.record import record
 
 _COMBINATIONS = 2000  # beyond, each gemm keeps its best few
 _FEW = 3
@@ -45,7 +45,7 @@ _MULTIPLIED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Option:
     """One way to share one gemm."""
 

@@ -8,7 +8,7 @@ compute. Loads are written once, as a lambda, and called from prologue and loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Binary, Const, Expr, Select, Var, const
@@ -42,11 +42,12 @@ from tile2c.transpile.lower.simt.tile_loads import (
 )
 from tile2c.transpile.lower.simt.uses import functions_in, names_in
 from tile2c.transpile.lower.simt.values import Place
+from tile2c.transpile.record import record
 
 LowerBody = Callable[[Sequence[Stmt]], list[Node]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Staging:
     """What a pipelined loop loads ahead, and how far."""
 

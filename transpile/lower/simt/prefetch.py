@@ -9,7 +9,7 @@ as any other, so loading and storing it are ordinary copies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from tile2c.transpile.ir.dtypes import INT32
@@ -37,11 +37,12 @@ from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
 from tile2c.transpile.lower.simt.tile_loads import TileLoad, bound_for, loop_of, tile_of
 from tile2c.transpile.lower.simt.values import Place, convert
+from tile2c.transpile.record import record
 
 LowerBody = Callable[[Sequence[Stmt]], list[Node]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class _Halves:
     """One copy in two: a tensor's tile to registers, registers to the shared tile."""
 

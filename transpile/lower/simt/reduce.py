@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from tile2c.transpile.diagnostics.diagnostic import failure
@@ -38,11 +37,12 @@ from tile2c.transpile.lower.simt.layouts import Digit
 from tile2c.transpile.lower.simt.parallel import coordinate
 from tile2c.transpile.lower.simt.steps import Access, Node, SharedUse, Step
 from tile2c.transpile.lower.simt.values import storage_subscripts
+from tile2c.transpile.record import record
 
 _WORDS = {"sum": "sum", "max": "max", "min": "min", "abssum": "sum", "absmax": "max"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class _Crossing:
     """How the parts of one result, spread over threads, come together."""
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from tile2c.transpile.ir.expr import Expr
 from tile2c.transpile.lower.plan import CStmt
 from tile2c.transpile.lower.simt.per_thread import Cells
+from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Access:
     """A step reads or writes a buffer that threads share.
 
@@ -35,7 +36,7 @@ class Access:
     atomic: bool = False  # such accesses need no order among each other
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Step:
     """Statements without a barrier inside. `completes`: asynchronous writes of these buffers are done
     after it, in the issuing thread; they then count as written by this step."""
@@ -46,7 +47,7 @@ class Step:
     completes: tuple[Access, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class LoopStep:
     """A loop around steps; `frame` is the loop statement with an empty body."""
 
@@ -57,7 +58,7 @@ class LoopStep:
     uniform: bool = True  # all threads of the block run the same rounds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Team:
     """Threads that share tile statements: how many, and the call by which they meet."""
 
@@ -65,7 +66,7 @@ class Team:
     meet: Expr | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BranchStep:
     """A condition around steps; `uniform`: all threads of the block take the same side."""
 

@@ -8,19 +8,20 @@ between steps; a loop that may run zero times orders nothing across it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from tile2c.transpile.ir.expr import Expr
 from tile2c.transpile.lower.plan import Arc, CStmt, Sync
 from tile2c.transpile.lower.simt.per_thread import apart
 from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step, Team
+from tile2c.transpile.record import record
 
 _EXACT = 14  # gaps up to which all sets are tried
 Path = tuple[int, ...]  # child numbers from the root; in a branch, 0 then / 1 else comes between
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Place:
     """A step with its path and the loops around it, outermost first."""
 
@@ -29,7 +30,7 @@ class _Place:
     loops: tuple[Path, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Arc:
     arc: Arc
     gaps: frozenset[Path]  # a gap is named by the path of the node it stands before; end: one past
@@ -57,7 +58,7 @@ def place_barriers(
     return tree.with_barriers(orders), tuple(a.arc for a in arcs)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Orders:
     """What a barrier orders, and which of it no other barrier does: what it stands there for."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tile2c.runtime.expressions import names_of
 from tile2c.runtime.records import Argument, KernelRecord
+from tile2c.transpile.record import record
 from tile2c.transpile.render.launcher.expressions import CExpressions
 
 _MULTIPLE = re.compile(r"(\w+) % (\d+) == 0")
@@ -29,7 +29,7 @@ LARGEST_SIZE = 2**31 - 1 - 2**16
 LARGEST_WORDS = f"{2**31 - 1} - {2**16}"  # as the text has it
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Check:
     """`condition` is that of the failure, in C++; without one, the code is returned elsewhere."""
 

@@ -17,6 +17,7 @@ from tile2c.runtime.records import (
     record_of,
 )
 from tile2c.runtime.tensor_maps import KINDS
+from tile2c.transpile.record import record
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.finish import head
 from tile2c.transpile.render.header import DIGEST
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 Fields = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Launcher:
     """Both texts; the digest lines stay open (see output/header.py)."""
 

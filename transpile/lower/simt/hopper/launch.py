@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import lcm
 
 from tile2c.transpile.diagnostics import Diagnostics
@@ -56,13 +56,14 @@ from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
 from tile2c.transpile.lower.simt.unread import without_unread
 from tile2c.transpile.lower.simt.uses import names_in
 from tile2c.transpile.lower.simt.values import Place, convert
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.simt import SimtTarget
 
 GROUP = b.local("warpgroup")
 OTHERS_NAMES = frozenset({"Shared", "shared_bytes"})  # taken for the file's ordinary entry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Given:
     """What a launch is chosen for: pitches that are multiples, dimensions that are not empty."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile2c.transpile.ir.expr import Buffer, Const, Expr, Load, Var
 from tile2c.transpile.ir.forms import Copy, Gemm, Let, Parallel, Pipelined, Print, Stmt
 from tile2c.transpile.ir.walk import statements, writes
@@ -18,13 +16,14 @@ from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_warpgroups
 from tile2c.transpile.lower.simt.tile_loads import bound_for, movable, touches, written
+from tile2c.transpile.record import record
 
 RING_STAGES = "ring_stages"  # the depth's name where it is not the author's
 _BARRIER_BYTES = 16  # full and empty of one stage
 _ON_THEIR_WAY = 96 * 1024  # bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TileLoad:
     """One copy of the loop body: a box of a tensor for each slab of the tile."""
 
@@ -35,7 +34,7 @@ class TileLoad:
     map: TensorMap
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Roles:
     """The pipelined loop with its loads and products, and how deep its ring is."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 
 from tile2c.transpile.ir.expr import Buffer, Expr, const
@@ -11,11 +10,12 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import Element, TensorMap
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
+from tile2c.transpile.record import record
 
 _MOST_ROWS = 256  # of a box
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Slabs:
     """A tile of `rows` rows cut into `count` slabs, each `width` elements (`row_bytes` bytes) wide.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile2c.transpile.ir.dtypes import DTYPES, INT32
 from tile2c.transpile.ir.expr import Expr, const
 from tile2c.transpile.ir.forms import Copy, Region
@@ -30,11 +28,12 @@ from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_for
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS, WarpgroupPlan
 from tile2c.transpile.lower.simt.steps import Access, Step
+from tile2c.transpile.record import record
 
 _TYPES = ("float16", "bfloat16")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Passage:
     """A copy of all sums of a product to a tensor of 16-bit elements."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tile2c.transpile.ir.forms import Gemm
 from tile2c.transpile.lower.plan import Choice
@@ -10,6 +10,7 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.unfit import Crowded, Unfit
 from tile2c.transpile.lower.simt.layouts import Axis, Digit, Layout
 from tile2c.transpile.lower.simt.matrix import gemm_extents
+from tile2c.transpile.record import record
 
 THREADS = 128  # of a warpgroup
 _ROWS = 64  # of an instruction
@@ -19,7 +20,7 @@ _SPARE = 32  # registers a consumer needs beside its sums
 _PRODUCER = 24  # registers that are enough to start copies; setmaxnreg's least
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class WarpgroupPlan:
     """`tiles_m` instructions of 64 x `n` a warpgroup, `groups_m` x `groups_n` warpgroups."""
 
@@ -35,7 +36,7 @@ class WarpgroupPlan:
         return self.tiles_m * self.n // 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Registers:
     """setmaxnreg's numbers; None where the launch's own share is enough."""
 
