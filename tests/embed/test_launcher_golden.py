@@ -10,7 +10,10 @@ from embed_programs import MIXED, SAMPLES, generate
 GOLDEN = Path(__file__).parent / "golden"
 
 
-@pytest.mark.parametrize(("name", "target"), [("gemm", "cuda:sm_90a"), ("mixed", "hip:gfx942")])
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("gemm", "cuda:sm_90a"), ("mixed", "hip:gfx942"), ("mixed", "maca:xcore1000")],
+)
 def test_golden(name: str, target: str, pytestconfig: pytest.Config) -> None:
     text = MIXED if name == "mixed" else (SAMPLES / f"{name}.py").read_text()
     Path(f"{name}.py").write_text(text)

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import ml_dtypes
+import numpy as np
 import pytest
 from embed_programs import MIXED, SAMPLES, generate
 from tile2c.runtime.expressions import evaluate
@@ -19,7 +21,7 @@ HEADERS = Path(__file__).parents[2] / "runtime" / "emulate" / "host" / "include"
 STYLE = Path(__file__).parents[2] / ".clang-format"
 
 
-@pytest.fixture(params=["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
+@pytest.fixture(params=["cuda:sm_80", "cuda:sm_90a", "hip:gfx942", "maca", "musa:mp_22"])
 def out(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     (tmp_path / "mixed.py").write_text(MIXED)
     names = ("gemm_bias_relu", "softmax")
@@ -191,3 +193,45 @@ def test_tensor_maps_are_those_of_the_manifest(tmp_path: Path) -> None:
         assert f"box[] = {{{box}}}" in text
         resolved = resolve(item, {"M": 256, "N": 256, "K": 64}, 4096)
         assert resolved.box == tuple(item.box)
+
+
+def test_narrow_scalars_are_rounded_as_numpy_rounds_them(tmp_path: Path) -> None:
+    """The launcher's own conversions, where a vendor's are not public."""
+    generate_from(tmp_path)
+    text = Path("out/mixed_launch.cpp").read_text()
+    begin = text.index("// The bits of the half")
+    functions = text[begin : text.index("\n}\n", text.index("uint16_t bfloat_bits")) + 3]
+    rng = np.random.default_rng(1)
+    words = rng.integers(0, 2**32, 4000, dtype=np.uint32).view(np.float32)
+    near = np.exp2(rng.uniform(-27, 17, 4000))  # halves: subnormal, normal and too large
+    edges = np.array([0, -0.0, 65519, 65520, 2**-25, -(2**-24)])
+    values = np.concatenate(
+        [words[~np.isnan(words)], near.astype(np.float32), edges.astype(np.float32)]
+    )
+    values.tofile(tmp_path / "values")
+    program = f"""
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+{functions}
+int main() {{
+    float value;
+    while (std::fread(&value, 4, 1, stdin) == 1)
+        std::printf("%d %d\\n", half_bits(value), bfloat_bits(value));
+}}
+"""
+    (tmp_path / "bits.cpp").write_text(program)
+    subprocess.run(["g++", "-std=c++17", "bits.cpp", "-o", "bits"], check=True)
+    with open(tmp_path / "values", "rb") as stream:
+        done = subprocess.run(["./bits"], stdin=stream, capture_output=True, text=True, check=True)
+    got = np.array([line.split() for line in done.stdout.splitlines()], dtype=np.uint16)
+    with np.errstate(over="ignore"):
+        assert (got[:, 0] == values.astype(np.float16).view(np.uint16)).all()
+    assert (got[:, 1] == values.astype(ml_dtypes.bfloat16).view(np.uint16)).all()
+
+
+def generate_from(folder: Path) -> None:
+    """The mixed program, for a vendor whose 16-bit types the launcher does not name."""
+    text = MIXED.replace("beta: T.float32", "beta: T.bfloat16")
+    (folder / "mixed.py").write_text(text)
+    generate("mixed.py", "-o", "out", "--launcher", "--target", "musa:mp_31")

@@ -39,7 +39,7 @@ _DIALECT = Dialect(
 
 _HOST = Host(
     api="cuda",
-    header="cuda_runtime_api.h",
+    headers=("cuda_runtime_api.h",),
     stream="CUstream_st",
     structs={
         "float16": "__half",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field, replace
 
 from tile2c.transpile.record import record
 
@@ -28,10 +29,16 @@ class Host:
     """The runtime interface of a family, as far as a launcher calls it."""
 
     api: str  # what its functions start with: cuda
-    header: str  # cuda_runtime_api.h
-    stream: str  # the struct behind its streams: CUstream_st
-    structs: Mapping[str, str]  # element type -> the vendor's struct, which headers only declare
-    narrow: Mapping[str, tuple[str, str]]  # scalar type -> (header, function from float)
+    headers: tuple[str, ...]  # cuda_runtime_api.h
+    stream: str = ""  # the struct behind its streams: CUstream_st; "": not public, `void*` is taken
+    # Element type -> the vendor's struct, which headers only declare. Of one that is not public the
+    # launcher takes `void*`: to declare what is no struct would break the programs that include it.
+    structs: Mapping[str, str] = field(default_factory=dict)
+    # Scalar type -> (header, function from float); without one the launcher rounds by itself.
+    narrow: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    # How kernels are declared. Where the address that stands for a kernel is a name of the compiler's
+    # own (clang's CUDA mode), only a declaration as a kernel, in the vendor's language, finds it.
+    kernel: str = "void"
     shared_limit: str  # the device's attribute: shared memory that one block can have
     compile: str  # command for the launcher, with {file}
     together: str  # how the kernel's file gets into the same program, with {file} and {stem}
@@ -41,3 +48,8 @@ class Host:
     compute_capability: bool = False  # devices say a version, and a text wants at least one
     tensor_maps: bool = False
     clusters: bool = False
+
+    def for_arch(self, arch: str) -> Host:
+        """With the architecture in both commands; {{file}} becomes {file}."""
+        compile, together = self.compile.format(arch=arch), self.together.format(arch=arch)
+        return replace(self, compile=compile, together=together)

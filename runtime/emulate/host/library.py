@@ -19,8 +19,14 @@ LIBRARY = "libtile2c_emulated.so"
 
 _HERE = Path(__file__).parent
 # By family: whose interface its programs call, which is also the folder of the headers.
-_VENDORS = {"cuda": "cuda", "hip": "hip", "dcu": "hip"}
-_HEADERS = {"cuda": "cuda_runtime_api.h", "hip": "hip/hip_runtime_api.h"}
+_VENDORS = {
+    "cuda": "cuda", "hip": "hip", "dcu": "hip", "musa": "musa", "maca": "maca", "corex": "cuda",
+    "ppu": "ppu",
+}  # fmt: skip
+_HEADERS = {
+    "cuda": "cuda_runtime_api.h", "hip": "hip/hip_runtime_api.h", "musa": "musa_runtime_api.h",
+    "maca": "mc_runtime.h", "ppu": "hggc_runtime_api.h",
+}  # fmt: skip
 _CHECK_BITS = {"races": 1, "memory": 2}
 
 

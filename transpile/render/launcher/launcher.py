@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tile2c.runtime.records import (
-    Argument,
     Expression,
-    KernelRecord,
     Launch,
     LaunchArgument,
     MapRecord,
@@ -23,9 +20,9 @@ from tile2c.transpile.render.finish import head
 from tile2c.transpile.render.header import DIGEST
 from tile2c.transpile.render.launcher.checks import LARGEST_WORDS, Check, argument_checks
 from tile2c.transpile.render.launcher.expressions import CExpressions
-from tile2c.transpile.render.launcher.layout import fit, packed
+from tile2c.transpile.render.launcher.layout import fit
 from tile2c.transpile.render.launcher.names import Names, names_for
-from tile2c.transpile.targets.host import PLAIN_TYPES, Host
+from tile2c.transpile.render.launcher.signature import BITS, Writer, signature
 
 if TYPE_CHECKING:
     from tile2c.transpile.output.generated import JsonValue
@@ -41,26 +38,6 @@ class Launcher:
     header: str
     source: str
     names: Names
-
-
-@dataclass(slots=True)
-class _Writer:
-    """What one launcher is made of."""
-
-    record: KernelRecord
-    host: Host
-    names: Names
-    c: CExpressions
-    wide: frozenset[str]  # sizes that kernels take with 64 bits
-
-    def type_of(self, argument: Argument) -> str:
-        """The C type of an element, as the header says it; `void` for one that no host has."""
-        struct = self.host.structs.get(argument.dtype)
-        if struct is not None:
-            return f"struct {struct}"
-        if argument.dtype in ("int4", "uint4", "float4_e2m1fn"):
-            return "uint8_t"
-        return PLAIN_TYPES.get(argument.dtype, "void")
 
 
 def write(
@@ -83,7 +60,7 @@ def write(
         if item.kind == "size" and item.dtype == "int64"
     )
     c = CExpressions(plain, tensors, frozenset(scalars))
-    writer = _Writer(record, target.host, names, c, wide)
+    writer = Writer(record, target.host, names, c, wide)
     checks, source = _source(writer)
     shared = {
         "title": title,
@@ -116,7 +93,7 @@ def write(
                 if a.kind == "tensor" and (struct := target.host.structs.get(a.dtype))
             }
         ),
-        signature=_signature(writer, ");"),
+        signature=signature(writer, ");"),
         workspace=_workspace_parameters(writer),
         codes=[
             {"name": check.code, "value": -number, "message": check.message}
@@ -130,7 +107,7 @@ def write(
         lines=head([*lines, *compiled, sign]),
         header=names.header,
         file=stem,
-        signature=_signature(writer, ") {"),
+        signature=signature(writer, ") {"),
         workspace=_workspace(writer),
         **source,
     )
@@ -143,62 +120,13 @@ def _version() -> str:
     return __version__
 
 
-def _signature(writer: _Writer, tail: str) -> str:
-    """What the function takes: the author's arguments, sizes, workspace, stream; `tail` ends it."""
-    names, found = writer.names, []
-    for argument in writer.record.arguments:
-        name = names.of[argument.name]
-        if argument.kind == "scalar":
-            narrow = argument.dtype in writer.host.narrow
-            kind = "float" if narrow else PLAIN_TYPES.get(argument.dtype, "float")
-            found.append((f"{kind} {name}", f"a {argument.dtype}" if narrow else ""))
-            continue
-        const = "" if argument.written else "const "
-        found.append((f"{const}{writer.type_of(argument)}* {name}", _remark(argument)))
-    found += [(f"int64_t {names.of[size]}", "") for size in writer.record.sizes]
-    if writer.record.workspace_bytes is not None:
-        found += [
-            (f"void* {names.workspace}", "scratch memory on the device"),
-            (f"size_t {names.workspace_bytes}", ""),
-        ]
-    found.append((f"struct {writer.host.stream}* {names.stream}", ""))
-    return _laid_out(f"int {names.launch}(", found, tail)
-
-
-def _laid_out(head: str, parameters: Sequence[tuple[str, str]], tail: str) -> str:
-    """Parameters behind the bracket: those with a remark on lines of their own."""
-    start, lines, last = " " * len(head), [], len(parameters) - 1
-    texts = [f"{text}," if n < last else text for n, (text, _) in enumerate(parameters)]
-    numbers = range(len(parameters))
-    for remarked, run in groupby(numbers, key=lambda number: bool(parameters[number][1])):
-        group = list(run)
-        if remarked:
-            lines += [f"{start}{texts[n]}  // {parameters[n][1]}" for n in group]
-        else:
-            end = tail if group[-1] == last else ""
-            lines += packed(start, [texts[n] for n in group], end, " ")
-    return head + "\n".join(lines)[len(head) :]
-
-
-def _remark(argument: Argument) -> str:
-    shape = f"[{', '.join(map(str, argument.shape))}]"
-    parts = [shape]
-    if argument.strides is not None:
-        parts.append(f"strides [{', '.join(map(str, argument.strides))}]")
-    if argument.dtype in ("int4", "uint4", "float4_e2m1fn"):
-        parts.append(f"two {argument.dtype} a byte")
-    if argument.role != "in":
-        parts.append("written" if argument.role == "out" else "read and written")
-    return ", ".join(parts)
-
-
-def _workspace_parameters(writer: _Writer) -> str:
+def _workspace_parameters(writer: Writer) -> str:
     if writer.record.workspace_bytes is None:
         return ""
     return ", ".join(f"int64_t {writer.names.of[size]}" for size in writer.record.sizes) or "void"
 
 
-def _workspace(writer: _Writer) -> Fields | None:
+def _workspace(writer: Writer) -> Fields | None:
     if writer.record.workspace_bytes is None:
         return None
     sizes = ", ".join(f"int64_t {writer.names.of[size]}" for size in writer.record.sizes)
@@ -212,7 +140,7 @@ def _workspace(writer: _Writer) -> Fields | None:
     }
 
 
-def _source(writer: _Writer) -> tuple[list[Check], Fields]:
+def _source(writer: Writer) -> tuple[list[Check], Fields]:
     """Fields of the C++ file that both texts depend on."""
     record, c = writer.record, writer.c
     tests = argument_checks(record, c, writer.wide)
@@ -232,6 +160,9 @@ def _source(writer: _Writer) -> tuple[list[Check], Fields]:
     checks = [*tests, *_later(writer, maps, shared)]
     scalars = [a for a in record.arguments if a.kind == "scalar"]
     headers = {writer.host.narrow[a.dtype][0] for a in scalars if a.dtype in writer.host.narrow}
+    if not c.helpers.isdisjoint(BITS.values()):
+        headers.add("string.h")
+    stream = writer.names.stream
     return checks, {
         "tests": tests,
         "checks": checks,
@@ -244,6 +175,9 @@ def _source(writer: _Writer) -> tuple[list[Check], Fields]:
         "shared": shared,
         "clusters": any(part["cluster"] for part in launches),
         "headers": sorted(headers),
+        "stream": stream
+        if writer.host.stream
+        else f"static_cast<{writer.host.api}Stream_t>({stream})",
     }
 
 
@@ -254,7 +188,7 @@ def _opening(part: Fields, number: int) -> str:
     return f"{'} else ' if number else ''}if ({part['when']}) "
 
 
-def _later(writer: _Writer, maps: Sequence[Fields], shared: int) -> list[Check]:
+def _later(writer: Writer, maps: Sequence[Fields], shared: int) -> list[Check]:
     """Codes that are given while launching."""
     names, found = writer.names, []
     if writer.record.workspace_bytes is not None:
@@ -280,7 +214,7 @@ def _later(writer: _Writer, maps: Sequence[Fields], shared: int) -> list[Check]:
     return found
 
 
-def _values(writer: _Writer) -> dict[str, Fields]:
+def _values(writer: Writer) -> dict[str, Fields]:
     """Variables for what kernels take in another type than the function: sizes, narrow scalars."""
     found: dict[str, Fields] = {}
     for launch in writer.record.launches:
@@ -299,20 +233,24 @@ def _values(writer: _Writer) -> dict[str, Fields]:
                 }
             elif item.kind == "scalar":
                 dtype = item.dtype or writer.record.argument(item.name).dtype
-                narrow = writer.host.narrow.get(dtype)
-                if narrow is not None:
-                    given = writer.names.of[item.name]
-                    name = writer.names.fresh(f"{item.name}_narrow", key=item.name)
-                    kind = writer.host.structs[dtype]
-                    found[item.name] = {
-                        "name": name,
-                        "type": kind,
-                        "value": f"{narrow[1]}({given})",
-                    }
+                if dtype in BITS:
+                    found[item.name] = _narrow(writer, item.name, dtype)
     return found
 
 
-def _launch(writer: _Writer, launch: Launch, values: dict[str, Fields]) -> Fields:
+def _narrow(writer: Writer, name: str, dtype: str) -> Fields:
+    """The variable with a scalar as kernels take it: by the vendor's function, or its bits."""
+    known = writer.host.narrow.get(dtype)
+    kind, function = "uint16_t", BITS[dtype]
+    if known is None:
+        writer.c.helpers.add(function)
+    else:
+        kind, function = writer.host.structs[dtype], known[1]
+    variable = writer.names.fresh(f"{name}_narrow", key=name)
+    return {"name": variable, "type": kind, "value": f"{function}({writer.names.of[name]})"}
+
+
+def _launch(writer: Writer, launch: Launch, values: dict[str, Fields]) -> Fields:
     c = writer.c
     maps = [_map(writer, item.map) for item in launch.arguments if item.map is not None]
     return {
@@ -328,7 +266,7 @@ def _launch(writer: _Writer, launch: Launch, values: dict[str, Fields]) -> Field
     }
 
 
-def _offsets(writer: _Writer, launch: Launch) -> list[Fields]:
+def _offsets(writer: Writer, launch: Launch) -> list[Fields]:
     """Where each scratch tensor of a launch starts in the workspace."""
     found: list[Fields] = []
     for item in launch.arguments:
@@ -340,7 +278,7 @@ def _offsets(writer: _Writer, launch: Launch) -> list[Fields]:
     return found
 
 
-def _argument(writer: _Writer, item: LaunchArgument, values: dict[str, Fields]) -> str:
+def _argument(writer: Writer, item: LaunchArgument, values: dict[str, Fields]) -> str:
     """The variable whose address is handed over."""
     if item.map is not None:
         return writer.names.fresh(item.name, key=f"map {item.name}")
@@ -356,7 +294,7 @@ _L2 = {"none": "NONE", "64B": "L2_64B", "128B": "L2_128B", "256B": "L2_256B"}
 _FILLS = {"zeros": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}
 
 
-def _map(writer: _Writer, record: MapRecord) -> Fields:
+def _map(writer: Writer, record: MapRecord) -> Fields:
     c = writer.c
     tensor = writer.names.of[record.tensor]
     kind = record.dtype.upper() if record.dtype in KINDS else "UINT8"

@@ -20,8 +20,9 @@ _SYSTEM_HEADERS = frozenset(
     "wctype".split()
 )
 _OURS = frozenset(
-    "Grid address args blocks box bytes_of ceil_divided dim3 dims divided encode floor_divided "
-    "floor_modulo grid kernels largest_size launch least made most needed size_t status steps strides".split()
+    "Grid address args bfloat_bits blocks box bytes_of ceil_divided dim3 dims divided encode "
+    "floor_divided floor_modulo grid half_bits kernels largest_size launch least made memcpy most "
+    "needed size_t status steps strides".split()
 )
 
 

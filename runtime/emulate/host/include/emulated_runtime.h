@@ -5,6 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Programs in a vendor's language say which functions are kernels; here all run on the host.
+#define __global__
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -1,0 +1,2 @@
+#pragma once
+#include "hggc_runtime_api.h"
