@@ -59,7 +59,7 @@ class InputError(Exception):
         self.diagnostic = diagnostic
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Diagnostics:
     """Collects problems so that many are found in one go."""
 

@@ -6,17 +6,18 @@ reads   a plan of threads          writes  rows for `--emit plan`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from math import prod
 
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Const, Expr, Var
 from tile2c.transpile.lower.plan import Address, CCall, CStmt, Element, Local, Plan
+from tile2c.transpile.record import record
 
 _WORDS = {"load": "reads", "store": "writes", "copy": "copies to", "tma": "bulk copy of"}
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Walk:
     """Arrays by name while the statements are walked in order; rows by quoted statement."""
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.output.layout import MANIFEST
+from tile2c.transpile.record import record
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Changes:
     """New contents by path relative to the folder, in the order of writing; paths to remove."""
 

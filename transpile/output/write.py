@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from tile2c.transpile.diagnostics import Diagnostics, Severity
@@ -52,7 +52,7 @@ class Written:
     removed: tuple[str, ...]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Plan:
     changes: Changes
     entries: list[Entry]

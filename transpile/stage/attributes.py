@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage import host_functions, library
 from tile2c.transpile.stage.buffers import Buffer
@@ -38,7 +38,7 @@ from tile2c.transpile.stage.vocabulary import KNOWN, SCALAR_DTYPES, dtype_name, 
 _FRAMEWORKS = ("torch", "numpy", "np", "jax", "ml_dtypes", "cupy")
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Attributes(Subscripts):
     """Adds names and attributes to the evaluator."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.record import record
 from tile2c.transpile.stage.bindings import Bindings
 from tile2c.transpile.stage.origins import Origin
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class AuthorComments(Bindings):
     """Adds comments and origins of statements to the evaluator."""
 

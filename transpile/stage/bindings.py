@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Access, Buffer
 from tile2c.transpile.stage.expressions import Expr
@@ -23,7 +24,7 @@ from tile2c.transpile.stage.values import (
 )
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Bindings(Inliner):
     """Adds the binding of names to the evaluator."""
 

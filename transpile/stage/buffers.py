@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from tile2c.transpile.diagnostics import Span
@@ -12,7 +12,7 @@ from tile2c.transpile.stage.expressions import Expr, literal
 Scope = Literal["global", "shared", "fragment", "local", "var", "barrier", "reducer"]
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class Buffer:
     """A named array. Identity matters: an alias is the same object."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tile2c.transpile.record import record
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.invoke import Argument
 from tile2c.transpile.stage.values import Value
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tile2c.transpile.stage.language import Language
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Call:
     """`T.path(*args, **keywords)`; handlers take what they know, `finish` refuses the rest."""
 

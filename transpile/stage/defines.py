@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.record import record
 from tile2c.transpile.stage.device import Device
@@ -29,7 +29,7 @@ class UnknownName(ValueError):
         self.option, self.name, self.nearest = option, name, near
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class NamesMet:
     """The names that the files of one run have, so that `-D` and `--kernel` can be checked."""
 

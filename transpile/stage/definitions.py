@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tile2c.transpile.diagnostics import InputError
+from tile2c.transpile.record import record
 from tile2c.transpile.stage.host_arithmetic import MOST_ITEMS
 from tile2c.transpile.stage.invoke import Caller
 from tile2c.transpile.stage.values import (
@@ -29,7 +30,7 @@ from tile2c.transpile.stage.values import (
 Flow = tuple[str, Value] | None  # ("return", value), ("break", None), ("continue", None)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Definitions(Caller):
     """Adds what binds functions, classes and modules."""
 

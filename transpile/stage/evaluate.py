@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage import host_arithmetic
 from tile2c.transpile.stage.buffers import Buffer
@@ -29,7 +30,7 @@ from tile2c.transpile.stage.values import (
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Evaluator(Spelling):
     """Adds expressions; subscripts, calls and statements are added by heirs."""
 

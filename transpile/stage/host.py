@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from tile2c.transpile.diagnostics import InputError
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Buffer
 from tile2c.transpile.stage.definitions import Definitions, Flow
@@ -27,7 +27,7 @@ _BREAK: Flow = ("break", None)
 _CONTINUE: Flow = ("continue", None)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Host(Definitions):
     """Adds statements to the evaluator."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Buffer
 from tile2c.transpile.stage.expressions import Expr
@@ -25,7 +26,7 @@ from tile2c.transpile.stage.values import (
 )
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Inliner(Host):
     """How a call in device code becomes the callee's statements."""
 

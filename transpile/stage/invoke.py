@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.record import record
 from tile2c.transpile.stage import host_functions, library, tuning
@@ -43,7 +43,7 @@ class Argument:
     node: ast.expr | None
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Caller(Attributes):
     """Adds calls to the evaluator."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.diagnostics import InputError, Span
 from tile2c.transpile.record import record
@@ -41,7 +41,7 @@ class Parameter:
     comment: str | None = None
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Traced:
     """What is left of a kernel's function."""
 
@@ -303,7 +303,7 @@ def _annotation(kind: TensorType, span: Span | None = None) -> Expr:
     return ex.call(kind.kind, tuple(args), span, device=False)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _EagerParameters:
     """The run-time parameters of an eager function, as their annotations are met."""
 

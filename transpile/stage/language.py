@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import (
     allocations,
     language_values,
@@ -57,7 +58,7 @@ HANDLERS: dict[str, Handler] = {
 }
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Language(Tracer):
     """The whole evaluator: host code, device code and the language."""
 

@@ -67,7 +67,7 @@ class KernelListing:
     ready: bool | str  # True, or why it needs a -D
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Result:
     root: Root
     made: list[Made]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tile2c.transpile.diagnostics import Diagnostics, Span
 from tile2c.transpile.read import Source
@@ -72,7 +72,7 @@ class Root:
     defaults: Mapping[str, Value] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Made:
     """One kernel with the values that it was made with, traced."""
 

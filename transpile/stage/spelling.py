@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import math
-from dataclasses import dataclass
 
 from tile2c.transpile.diagnostics import Span
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Buffer
 from tile2c.transpile.stage.expressions import Expr
@@ -51,7 +51,7 @@ OPERATORS: dict[type[ast.AST], str] = {
 RESERVED = frozenset(("T", "tilelang", "range", "float"))
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Spelling(State):
     """Adds the way from a value to a residual expression."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.diagnostics import Diagnostic, Diagnostics, InputError, Note, Span
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.read import Source
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Buffer
 from tile2c.transpile.stage.device import Device
@@ -34,7 +35,7 @@ MOST_CALLS = 50
 MOST_DEPTH = 150
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Frame:
     """Where evaluation stands: the names in sight and the text that is evaluated."""
 
@@ -48,7 +49,7 @@ class Frame:
     yielded: list[Value] | None = None  # of a generator, which is run to its end at once
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class State:
     """What every part of the evaluator shares."""
 

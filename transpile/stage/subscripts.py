@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.buffers import Access, Buffer, Piece, Region
 from tile2c.transpile.stage.evaluate import Evaluator
@@ -20,7 +21,7 @@ from tile2c.transpile.stage.values import (
 )
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Subscripts(Evaluator):
     """Adds subscripts to the evaluator."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.diagnostics import Diagnostics, InputError
 from tile2c.transpile.read import Source
@@ -37,7 +37,7 @@ class Found:
     arguments: dict[str, Value]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Survey(Language):
     """An evaluator that notes calls instead of making kernels."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol
 
 import libcst as cst
 from tile2c.transpile.diagnostics import InputError, Span
+from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage.author_comments import AuthorComments
 from tile2c.transpile.stage.buffers import Buffer
@@ -37,7 +38,7 @@ class Declarations(Protocol):
     def declare(self, ev: Any, node: ast.AnnAssign) -> None: ...
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Tracer(AuthorComments):
     """Adds device statements; the language's own calls are in `language`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.record import record
@@ -12,7 +12,7 @@ from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.values import Cell, Scope, Value
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class RuntimeRegion:
     """A body that runs under run-time control; what it binds ends with it."""
 

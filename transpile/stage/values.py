@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tile2c.transpile.diagnostics import Span
@@ -99,7 +99,7 @@ class HostTensor:
     dtype: Value
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class Cell:
     """What a name is bound to."""
 
@@ -111,7 +111,7 @@ class Cell:
     comment: str | None = None  # behind the statement that bound it
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class Scope:
     """The names of one call, inside those of the function's definition."""
 
@@ -138,7 +138,7 @@ class Scope:
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class Closure:
     """A function of the program with the scope of its definition."""
 
@@ -167,21 +167,21 @@ class ThreadReducer:
     identity: Expr
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class MacroFunction:
     """`@T.macro`: device code that is inlined."""
 
     closure: Closure
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class PrimFunc:
     """`@T.prim_func`: a kernel, once its closure is known."""
 
     closure: Closure
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class JitFunction:
     """`@tilelang.jit` around a factory, an eager function or a prim_func."""
 
@@ -197,7 +197,7 @@ class Decorated:
     function: Value
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class HostClass:
     """A class of the program."""
 
@@ -212,7 +212,7 @@ class HostClass:
     ] = ()  # of a dataclass or NamedTuple; `MISSING` if required
 
 
-@dataclass(slots=True, eq=False)
+@record(eq=False, frozen=False)
 class Instance:
     """An object of a `HostClass`, or a bag of attributes where `cls` is None."""
 

@@ -133,6 +133,7 @@ ASCEND910B = CoresTarget(
     arithmetic=_ARITHMETIC,
     conversions=_conversions(),
     widen={"bfloat16": "float32"},
+    helpers=("copy_in", "copy_in_row", "copy_out", "copy_out_row", "order"),
 )
 
 TARGETS = (ASCEND910B,)

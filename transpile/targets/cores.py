@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
+from typing import Literal
 
 from tile2c.transpile.record import record
 from tile2c.transpile.targets.target import Target
@@ -17,11 +19,38 @@ class Conversion:
 
 
 @record(kw_only=True)
+class CoresWords:
+    """How a dialect writes what is no call: `{...}` are holes."""
+
+    memory: str = "UB"  # the local memory of a core
+    cores: str = "cores"  # what a launch counts
+    stride: str = "GetBlockNum()"  # how many of them run
+    handle: str = "{name}_gm"  # a tensor in the body
+    parameter: str = "GM_ADDR {name}"  # a tensor among the parameters: {type}, {const} ("const ")
+    element: str = "{handle}.GetValue"  # reads one element of a tensor, as a call; "": C's brackets
+    at: str = "{tile}[{offset}]"  # a tile from an element on
+    seen_as: str = "{tile}.ReinterpretCast<{type}>()"  # its bits as another type
+
+
+@record(kw_only=True)
 class CoresTarget(Target):
     """Limits and calls of one chip whose cores run one instruction stream over whole tiles.
 
-    Vector calls work on repeats of `repeat_bytes`, addressed in blocks of `block_bytes`.
+    Vector calls of `repeats` work on repeats of `repeat_bytes`, addressed in blocks of
+    `block_bytes`; those of `counts` take numbers of elements and nothing else.
     """
+
+    vectors: Literal["repeats", "counts"] = "repeats"
+    # How units wait for each other: by queues and flags, or by one wait for all at the end of each
+    # turn of a loop whose copies run a turn ahead.
+    order: Literal["queues", "stages"] = "queues"
+    words: CoresWords = CoresWords()
+    spelling: Mapping[str, str] = field(
+        default_factory=dict
+    )  # call -> its name, where not the same
+    trailing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # call -> last arguments
+    apart: frozenset[str] = frozenset()  # calls that cannot write where they read
+    helpers: tuple[str, ...] = ()  # templates of functions that its texts may ask for, in order
 
     cores: int  # vector cores that a launch fills; more blocks than that take turns
     local_bytes: int  # on-chip memory of a vector core that a kernel may use
@@ -36,6 +65,10 @@ class CoresTarget(Target):
     arithmetic: Mapping[str, tuple[str, ...]]  # vector call -> element types it takes
     conversions: Mapping[tuple[str, str], Conversion]
     widen: Mapping[str, str]  # element type without arithmetic -> the one it is computed in
+
+    def lanes(self, size: int) -> int:
+        """Elements of `size` bytes in a block."""
+        return max(1, self.block_bytes // size)
 
     def can(self, call: str, dtype: str) -> bool:
         """Whether the vector unit has `call` for elements of `dtype`."""

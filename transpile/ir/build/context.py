@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NoReturn
 
 from tile2c.transpile.diagnostics import Diagnostics, Note, Span
@@ -51,7 +51,7 @@ class Poison:
 Binding = Value | Buffer | Poison
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Scopes:
     """Names by region. A name that went out of scope is remembered, to say so."""
 
@@ -80,7 +80,7 @@ class Scopes:
                 self.gone[name] = what
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Names:
     """Gives every variable and buffer a name of its own; the first of a name keeps it."""
 
@@ -103,7 +103,7 @@ class Names:
         return found
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Builder:
     """Everything the functions of this folder share while one kernel is built."""
 

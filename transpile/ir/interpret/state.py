@@ -7,12 +7,13 @@ shape; a value with one element is the same for all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.expr import Buffer
 from tile2c.transpile.ir.interpret.numbers import Array, Numbers
+from tile2c.transpile.record import record
 
 Mask = Array | bool
 
@@ -25,7 +26,7 @@ class MeaningError(Exception):
         self.span = span
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Escapes:
     """Lanes that left the present iteration or loop."""
 
@@ -33,7 +34,7 @@ class Escapes:
     continued: Mask = False
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class State:
     """One block. `tensors` are shared by all blocks; the rest starts anew for each."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir import walk
@@ -19,10 +19,11 @@ from tile2c.transpile.lower.cores.scalars import Scalars
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.facts import Facts
 from tile2c.transpile.lower.plan import CCall
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.cores import CoresTarget
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Scope:
     """A step list under construction; `edge_locals` are declared at its start."""
 
@@ -32,7 +33,7 @@ class Scope:
     edges: dict[Clip, Expr] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Context:
     """Shared state of the lowering of one kernel."""
 

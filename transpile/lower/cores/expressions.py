@@ -8,7 +8,7 @@ scratch tile otherwise. Conversions are where the tile IR has them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tile2c.transpile.diagnostics import InputError, Span
 from tile2c.transpile.diagnostics.diagnostic import failure
@@ -37,12 +37,13 @@ from tile2c.transpile.lower.cores.scalars import Scalars
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.cores.values import Kind, Value, join
 from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.record import record
 
 _WHOLE = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "min": "Min", "max": "Max"}
 _NUMBER = {"+": "Adds", "*": "Muls", "min": "Mins", "max": "Maxs"}
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Vectors:
     """Evaluates the expressions of one parallel loop."""
 

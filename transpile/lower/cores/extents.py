@@ -8,7 +8,7 @@ why     a hand-written kernel computes `rows` rows in the last tile, not block_M
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.expr import Binary, Const, Expr, Load, Var
@@ -29,7 +29,7 @@ class Clip:
     bound: Expr
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Class:
     """Dimensions that statements tie together."""
 
@@ -40,7 +40,7 @@ class _Class:
     outer: bool = False  # rows of some tile
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Edges:
     """The clip at which a dimension stops, for the dimensions that stop."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.lower.cores.layouts import Layout
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.plan import Tile
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.cores import CoresTarget
 
 # Scratch tiles by what they hold; a word further down the list serves when the first is in use.
@@ -21,7 +22,7 @@ _WORDS = {
 }
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Scratch:
     name: str
     dtype: DType
@@ -30,7 +31,7 @@ class _Scratch:
     free: bool = False
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Tiles:
     """Sizes of all tiles. Scratch tiles are shared: one is as large as its largest use."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
 from tile2c.transpile.diagnostics import Diagnostics
@@ -57,7 +57,7 @@ class Ring:
     loop: str
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Context:
     """State of lowering one launch. Passes fill it in order; nothing here outlives the launch."""
 

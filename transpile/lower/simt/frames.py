@@ -7,7 +7,7 @@ each fragment in it is a projection; dimensions a fragment lacks are replicas.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
 from tile2c.transpile.diagnostics import InputError
@@ -36,13 +36,14 @@ from tile2c.transpile.lower.simt.layouts import (
     default_layout,
     spread,
 )
+from tile2c.transpile.record import record
 
 _MOST_KEPT = 64  # elements of a fragment that every thread keeps, for indices that are not spread
 
 Slot = tuple[str, int]  # ("x", dimension) or ("loop 3", dimension)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Frames:
     """Result: a layout for every fragment (in the context) and for every loop that needs one."""
 
@@ -276,7 +277,7 @@ def _tie_scan(classes: _Classes, stmt: Scan, reduced: set[Slot]) -> None:
             raise Apart(stmt, dst)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Members:
     fragments: list[Buffer]
     loops: list[tuple[str, Parallel]]

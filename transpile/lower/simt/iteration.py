@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from tile2c.transpile.diagnostics import Span
@@ -18,7 +18,7 @@ from tile2c.transpile.lower.simt.values import Place, convert
 from tile2c.transpile.record import record
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Iteration:
     """How the loop is run by the threads."""
 

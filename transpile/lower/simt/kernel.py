@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import isinf, isnan
 
 from tile2c.transpile.diagnostics import Diagnostics
@@ -85,6 +85,7 @@ from tile2c.transpile.lower.simt.uses import (
     with_hidden,
 )
 from tile2c.transpile.lower.simt.values import Place, convert
+from tile2c.transpile.record import record
 from tile2c.transpile.targets.simt import SimtTarget
 
 _MOST_HANDOVERS = 200
@@ -148,7 +149,7 @@ def _lower_launch(
     return replace(plan, notes=(*plan.notes, f"path     mma.sync: {reason}")) if reason else plan
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class SharedNames:
     """Names of helpers that depend on what was asked for before, in any launch of the text."""
 

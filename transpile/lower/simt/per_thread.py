@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.ir.expr import (
     Binary,
@@ -16,6 +16,7 @@ from tile2c.transpile.ir.expr import (
     Unary,
     Var,
 )
+from tile2c.transpile.record import record
 
 _BINARY: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, c: a + c,
@@ -42,7 +43,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class PerThread:
     """The threads of a block by their indices; `names` maps thread variables to dimensions."""
 

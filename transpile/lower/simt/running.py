@@ -6,7 +6,7 @@ barrier, where the products wait for it; an addition at the end of the loads doe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.ir.dtypes import INT32, DType
 from tile2c.transpile.ir.expr import Binary, Buffer, Const, Expr, Var, const
@@ -14,9 +14,10 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.facts import linear
 from tile2c.transpile.lower.plan import Assign, CStmt, Declarator, Local, Wide
 from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.record import record
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Running:
     """The pointers of one loop: what declares them in front of the loads, and what moves them on."""
 

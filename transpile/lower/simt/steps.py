@@ -6,7 +6,7 @@ Barriers are placed between steps from these accesses; then the tree becomes the
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile2c.transpile.ir.expr import Expr
 from tile2c.transpile.lower.plan import CStmt
@@ -82,7 +82,7 @@ class BranchStep:
 Node = Step | LoopStep | BranchStep
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class SharedUse:
     """A shared array of the block, as declared in the text."""
 
@@ -93,7 +93,7 @@ class SharedUse:
     words: str = "row-major"
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Scratch:
     """Shared arrays that lowering adds, in order."""
 

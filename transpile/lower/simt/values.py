@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import INT32, DType
@@ -29,9 +29,10 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.functions import bits_as, lower_function
 from tile2c.transpile.lower.simt.layouts import Digit, Layout
 from tile2c.transpile.lower.simt.warp import lower_warp
+from tile2c.transpile.record import record
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Place:
     """Where an expression is evaluated: a loop over a fragment layout, or plain code.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tile2c.transpile.record import record
 
 _BINARY = {ast.Add: ("+", 12), ast.Sub: ("-", 12), ast.Mult: ("*", 13)}
 _DIVISION = {
@@ -24,7 +26,7 @@ _CALLS = {"min": "least", "max": "most", "ceildiv": "ceil_divided"}
 _ATOM, _PREFIX, _PRODUCT, _AND, _OR = 16, 14, 13, 5, 4
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class CExpressions:
     """Prints expressions; `helpers` collects the functions that the printed text calls.
 

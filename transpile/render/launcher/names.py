@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from tile2c.runtime.records import KernelRecord
 from tile2c.transpile.lower.simt.names import C_KEYWORDS
+from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
     from tile2c.transpile.targets import Target
@@ -26,7 +27,7 @@ _OURS = frozenset(
 )
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Names:
     """`of` maps the author's arguments and sizes; functions carry the kernel's name."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from tile2c.runtime.records import Argument, KernelRecord
+from tile2c.transpile.record import record
 from tile2c.transpile.render.launcher.expressions import CExpressions
 from tile2c.transpile.render.launcher.layout import packed
 from tile2c.transpile.render.launcher.names import Names
@@ -16,7 +16,7 @@ from tile2c.transpile.targets.host import PLAIN_TYPES, Host
 BITS = {"float16": "half_bits", "bfloat16": "bfloat_bits"}
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Writer:
     """What one launcher is made of."""
 
