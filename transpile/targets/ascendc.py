@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tile2c.transpile.targets.cores import Conversion, CoresTarget
+from tile2c.transpile.targets.host import Host
 from tile2c.transpile.targets.target import Dialect
 
 _TYPES = {
@@ -37,6 +38,7 @@ _ARITHMETIC = {
     "CreateVecIndex": _NUMBERS,
     "Duplicate": (*_NUMBERS, "bfloat16", "uint16", "uint32"),
     "Brcb": (*_NUMBERS, "bfloat16", "uint16", "uint32"),
+    "Cast": ("float32",),  # to a whole number of the same type
 }
 
 # float32 to integer truncates, as an assignment does; what loses digits rounds half to even.
@@ -101,6 +103,22 @@ _RESERVED = frozenset(
     """.split()
 )
 
+_NO_HALF = "how a program hands a 16-bit float to a kernel is not documented"
+
+_HOST = Host(
+    api="aclrt",
+    errors="AscendCL",
+    headers=("acl/acl.h",),
+    stream_name="aclrtStream",
+    stream_is_void=True,
+    shared_limit="",
+    compile="bisheng -x asc --npu-arch=dav-2201 -O2 -std=c++17 -fPIC -c {file}",
+    together="{file} is part of the launcher's object; link that with bisheng",
+    most_blocks=(65535, 1, 1),
+    default_shared=0,
+    refused={"float16": _NO_HALF, "bfloat16": _NO_HALF},
+)
+
 ASCEND910B = CoresTarget(
     family="ascendc",
     arch="ascend910b",
@@ -133,6 +151,7 @@ ASCEND910B = CoresTarget(
     arithmetic=_ARITHMETIC,
     conversions=_conversions(),
     widen={"bfloat16": "float32"},
+    host=_HOST,
     helpers=("copy_in", "copy_in_row", "copy_out", "copy_out_row", "order"),
 )
 

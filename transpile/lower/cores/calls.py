@@ -26,6 +26,7 @@ from tile2c.transpile.lower.cores.values import Kind, Value
 from tile2c.transpile.record import record
 
 Emit = Callable[[Step], None]
+_MODES = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE", "==": "EQ", "!=": "NE"}
 
 
 @record(kw_only=True)
@@ -125,7 +126,51 @@ class Calls:
             own=True,
         )
 
+    def cast(self, dst: Value, src: Value, how: str) -> None:
+        """dst = src in its own element type, rounded as `how` says."""
+        self.elementwise("Cast", dst, (src,), mode(how))
+
+    # ---- choices
+
+    def compared(self, op: str, left: Value, right: Value, kind: Kind, chosen: DType) -> Value:
+        """A mask of that shape: where `left op right`. `chosen`: what it will choose between.
+
+        One bit for each element, over whole repeats as the unit demands.
+        """
+        lanes = self.tiles.repeat(left.dtype)
+        count = -(-self.shape.most(kind) // lanes) * lanes
+        bits = DTYPES["uint8"]
+        name = self.tiles.borrow("mask", bits, count // 8)
+        mask = Value(kind=kind, dtype=bits, ref=TileRef(tile=name), pitch=self.shape.pitch)
+        operands: list[TileRef | Expr] = []
+        for value in (left, right):
+            if value.kind == "scalar":
+                operands.append(value.number)
+            else:
+                operands.append(value.at)
+                self.tiles.whole_repeats.add(value.at.tile)
+        function = "CompareScalar" if right.kind == "scalar" else "Compare"
+        how = Word(text=f"CMPMODE::{_MODES[op]}")
+        self.emit(
+            VectorCall(function=function, dst=mask.at, arguments=(*operands, how, const(count)))
+        )
+        return mask
+
+    def choose(self, out: Value, mask: Value, a: Value, b: Value) -> None:
+        """out = a where the mask says so, else b, which may be a number."""
+        scalar = b.kind == "scalar"
+        word = "VSEL_TENSOR_SCALAR_MODE" if scalar else "VSEL_TENSOR_TENSOR_MODE"
+        self.elementwise("Select", out, (mask, a, b), Word(text=f"SELMODE::{word}"))
+
+    def takes_number(self, place: int) -> bool:
+        """Whether a choice takes a number as its operand of that place (0: where it holds)."""
+        return place == 1
+
     # ---- broadcasts
+
+    def spreads(self, kind: Kind) -> bool:
+        """Whether `broadcast` makes results of this shape."""
+        return kind != "column" and (kind != "row" or isinstance(self.shape.columns, Const))
 
     def broadcast(self, function: str, dst: Value, a: Value, b: Value) -> None:
         """dst (a tile, or a row) = function(a, b) where an operand repeats over rows or columns."""

@@ -12,7 +12,7 @@ from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32, INT64
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Logical, Unary, Var, const
 from tile2c.transpile.ir.forms import Region
-from tile2c.transpile.lower.cores.calls import Calls, Shape, mode
+from tile2c.transpile.lower.cores.calls import Calls, Shape
 from tile2c.transpile.lower.cores.columns import copy_column
 from tile2c.transpile.lower.cores.context import Context, size_of, width_of
 from tile2c.transpile.lower.cores.extents import Clip, clip_of, long_dims, positive
@@ -25,9 +25,9 @@ from tile2c.transpile.lower.cores.plan import (
     Loop,
     Step,
     TileRef,
-    VectorCall,
 )
 from tile2c.transpile.lower.cores.scalars import outside_guard
+from tile2c.transpile.lower.cores.units import calls_of, zeros
 from tile2c.transpile.lower.cores.values import Kind, Value
 
 
@@ -48,7 +48,7 @@ def lower_fill(stmt: forms.Fill, context: Context) -> None:
     shape, dst = whole_shape(stmt.dst, layout, context)
     if not context.target.can("Duplicate", dst.dtype.name):
         raise failure("T2C541", f"the vector unit cannot fill {dst.dtype} tiles", stmt.span)
-    Calls(context.tiles, shape, context.emit).fill(dst, value)
+    calls_of(context.tiles, shape, context.emit).fill(dst, value)
 
 
 # ---- global and local memory
@@ -186,11 +186,13 @@ def _prefill(layout: Layout, conditions: list[Expr], always: bool, context: Cont
         return
     name = layout.buffer.name
     view = DTYPES["int16"] if layout.buffer.dtype.name in context.target.widen else None
-    zero = Const(dtype=view or layout.buffer.dtype, value=0)
-    fill = VectorCall(
-        function="Duplicate",
-        dst=TileRef(tile=name, view=view),
-        arguments=(zero, size_of(layout)),
+    fill = replace(
+        zeros(
+            context.target,
+            TileRef(tile=name, view=view),
+            view or layout.buffer.dtype,
+            size_of(layout),
+        ),
         remark="what lies outside the tensor is 0",
         prefills=name if always else "",
     )
@@ -360,7 +362,7 @@ def _inside(stmt: forms.Copy, context: Context) -> None:
     source = context.layouts[stmt.src.buffer.name]
     shape, dst = whole_shape(stmt.dst, target, context)
     _, src = whole_shape(stmt.src, source, context)
-    calls = Calls(context.tiles, shape, context.emit)
+    calls = calls_of(context.tiles, shape, context.emit)
     if src.dtype == dst.dtype:
         calls.copy(dst, src)
         return
@@ -385,7 +387,7 @@ def convert(dst: Value, src: Value, calls: Calls, context: Context, stmt: forms.
             name = context.tiles.borrow(_word(dst.kind), step, calls.shape.most(dst.kind))
             pitch = calls.shape.pitch if dst.kind == "tile" else 0
             out = Value(kind=dst.kind, dtype=step, ref=TileRef(tile=name), pitch=pitch)
-        calls.elementwise("Cast", out, (src,), mode(how))
+        calls.cast(out, src, how)
         if src is not given:
             context.tiles.give_back(src.at.tile)
         src = out

@@ -28,7 +28,7 @@ from tile2c.transpile.ir.expr import (
     Var,
     const,
 )
-from tile2c.transpile.lower.cores.calls import Calls, mode, number_of
+from tile2c.transpile.lower.cores.calls import Calls, number_of
 from tile2c.transpile.lower.cores.functions import Functions
 from tile2c.transpile.lower.cores.layouts import Layout
 from tile2c.transpile.lower.cores.masks import Masks
@@ -40,7 +40,7 @@ from tile2c.transpile.lower.facts import Facts
 from tile2c.transpile.record import record
 
 _WHOLE = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "min": "Min", "max": "Max"}
-_NUMBER = {"+": "Adds", "*": "Muls", "min": "Mins", "max": "Maxs"}
+_NUMBER = {"+": "Adds", "-": "Subs", "*": "Muls", "/": "Divs", "min": "Mins", "max": "Maxs"}
 
 
 @record(frozen=False)
@@ -159,7 +159,7 @@ class Vectors:
             return self.cast(self.evaluate(expr.a), expr.dtype, want, expr.span)
         if isinstance(expr, Select):
             return self.select(expr, want)
-        wide = self.tiles.target.widen.get(expr.dtype.name)
+        wide = self._wide(expr)
         if wide is not None and isinstance(expr, Binary | Unary | Call):
             inner = self.evaluate(_widened(expr, DTYPES[wide]))
             return self.cast(inner, expr.dtype, want, expr.span)
@@ -178,6 +178,25 @@ class Vectors:
                 help="use the condition in T.if_then_else, which gives numbers",
             )
         raise self.none(type(expr).__name__.lower(), expr)
+
+    def _wide(self, expr: Expr) -> str | None:
+        """The type in which to compute what the unit has not in the expression's own."""
+        target, name = self.tiles.target, expr.dtype.name
+        if name in target.widen:
+            return target.widen[name]
+        if isinstance(expr, Call):
+            needed = Functions.calls(expr.function)
+        else:
+            needed = ("Div", "Recip") if isinstance(expr, Binary) and expr.op == "/" else ()
+        if not needed or not expr.dtype.is_float or expr.dtype.bits > 16:
+            return None
+        own = any(target.can(call, name) for call in needed)
+        return "float32" if not own and any(target.can(c, "float32") for c in needed) else None
+
+    def _number_call(self, op: str, dtype: DType) -> str | None:
+        """The call for `tile op number`."""
+        call = _NUMBER.get(op)
+        return call if call is not None and self.tiles.target.can(call, dtype.name) else None
 
     def _is_scalar(self, expr: Expr) -> bool:
         """Whether the scalar unit can have it: no loop variable in it, no element of a tile."""
@@ -278,10 +297,12 @@ class Vectors:
     # ---- operations
 
     def binary(self, expr: Binary, want: Value | None) -> Value:
-        if expr.op not in _WHOLE or not self.tiles.target.can(_WHOLE[expr.op], expr.dtype.name):
+        can = self.tiles.target.can
+        has = expr.op in _WHOLE and can(_WHOLE[expr.op], expr.dtype.name)
+        if not has and not (expr.op == "/" and can("Recip", expr.dtype.name)):
             raise self.none(f"{expr.op} of {expr.dtype}", expr)
         a, b = self.evaluate(expr.a), self.evaluate(expr.b)
-        if a.kind == "scalar" and b.kind != "scalar" and expr.op in _NUMBER:
+        if a.kind == "scalar" and b.kind != "scalar" and expr.op in ("+", "*", "min", "max"):
             a, b = b, a
         if b.kind == "scalar":
             return self.with_number(expr, a, b.number, want)
@@ -290,13 +311,13 @@ class Vectors:
         return self.two(_WHOLE[expr.op], expr.dtype, a, b, want)
 
     def two(self, function: str, dtype: DType, a: Value, b: Value, want: Value | None) -> Value:
+        if function == "Div" and not self.tiles.target.can("Div", dtype.name):
+            function, b = "Mul", self.unary("Recip", b, None)
         kind = join(a.kind, b.kind)
         out = self.result(kind, dtype, want, a, b)
         if kind == a.kind == b.kind:
             self.calls.elementwise(function, out, (a, b))
-        elif kind == "column" or (
-            kind == "row" and not isinstance(self.calls.shape.columns, Const)
-        ):
+        elif not self.calls.spreads(kind):
             a, b = (self.repeated(value, kind) for value in (a, b))
             self.calls.elementwise(function, out, (a, b))
         else:
@@ -317,15 +338,16 @@ class Vectors:
     def with_number(self, expr: Binary, a: Value, number: Expr, want: Value | None) -> Value:
         """a op number, a in local memory."""
         op = expr.op
-        if op == "-":
+        call = self._number_call(op, expr.dtype)
+        if op == "-" and call is None:
             op, number = "+", negated(number)
-        if op == "/" and _power_of_two(number):
-            assert isinstance(number, Const)
-            op, number = "*", number_of(1 / float(number.value), expr.dtype)
-        if op in _NUMBER:
+        if op == "/" and (_power_of_two(number) or (call is None and self._inverts(expr.dtype))):
+            op, number = "*", _inverse(number, expr.dtype)
+        call = self._number_call(op, expr.dtype)
+        if call is not None:
             out = self.result(a.kind, expr.dtype, want, a)
             scalar = Value(kind="scalar", dtype=expr.dtype, expr=number)
-            self.calls.elementwise(_NUMBER[op], out, (a, scalar))
+            self.calls.elementwise(call, out, (a, scalar))
             self.free(a, kept=out)
             return out
         divisor = self.scratch(a.kind, expr.dtype)
@@ -342,12 +364,25 @@ class Vectors:
             self.calls.elementwise("Adds", out, (out, scalar))
             self.free(b, kept=out)
             return out
+        if self._inverts(expr.dtype):
+            b = self.unary("Recip", b, want)
+            if isinstance(number, Const) and number.value == 1:
+                return b
+            return self.with_number(replace(expr, op="*"), b, number, want)
         dividend = self.scratch(b.kind, expr.dtype)
         self.calls.fill(dividend, number)
         return self.two("Div", expr.dtype, dividend, b, want)
 
+    def _inverts(self, dtype: DType) -> bool:
+        """Whether 1 over a number is a call of its own."""
+        return self.tiles.target.can("Recip", dtype.name)
+
     def unary(self, function: str, a: Value, want: Value | None, *extra: object) -> Value:
-        out = self.result(a.kind, a.dtype, want, a)
+        if function in self.tiles.target.apart:  # the result needs a place of its own
+            out = self.scratch(a.kind, a.dtype)
+            self.consume(a)
+        else:
+            out = self.result(a.kind, a.dtype, want, a)
         self.calls.elementwise(function, out, (a,), *extra)  # type: ignore[arg-type]
         self.free(a, kept=out)
         return out
@@ -379,7 +414,7 @@ class Vectors:
         steps = (*(DTYPES[name] for name in found.through), dtype)
         for number, (step, how) in enumerate(zip(steps, found.modes, strict=True)):
             out = self.result(a.kind, step, want if number == len(steps) - 1 else None, a)
-            self.calls.elementwise("Cast", out, (a,), mode(how))
+            self.calls.cast(out, a, how)
             self.free(a, kept=out)
             a = out
         return a
@@ -410,6 +445,12 @@ def negated(number: Expr) -> Expr:
         inner = Unary(dtype=FLOAT32, op="-", a=Cast(dtype=FLOAT32, a=number))
         return Cast(dtype=number.dtype, a=inner)
     return Unary(dtype=number.dtype, op="-", a=number)
+
+
+def _inverse(number: Expr, dtype: DType) -> Expr:
+    if isinstance(number, Const) and number.name is None:
+        return number_of(1 / float(number.value), dtype)
+    return Binary(dtype=dtype, op="/", a=number_of(1, dtype), b=number)
 
 
 def _power_of_two(number: Expr) -> bool:

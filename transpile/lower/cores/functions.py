@@ -17,19 +17,25 @@ if TYPE_CHECKING:
     from tile2c.transpile.lower.cores.expressions import Vectors
 
 LN2 = math.log(2)
-_FUNCTIONS = {"exp": "Exp", "log": "Ln", "sqrt": "Sqrt", "abs": "Abs"}
+_FUNCTIONS = {  # function -> calls of that meaning, each with factors before and after it
+    "exp": ((None, "Exp", None), (1 / LN2, "Exp2", None)),
+    "exp2": ((None, "Exp2", None), (LN2, "Exp", None)),
+    "exp10": ((math.log2(10), "Exp2", None), (math.log(10), "Exp", None)),
+    "log": ((None, "Ln", None), (None, "Log2", LN2)),
+    "log2": ((None, "Log2", None), (None, "Ln", 1 / LN2)),
+    "log10": ((None, "Ln", 1 / math.log(10)), (None, "Log2", math.log10(2))),
+    "sqrt": ((None, "Sqrt", None),),
+    "rsqrt": ((None, "Rsqrt", None),),
+    "abs": ((None, "Abs", None),),
+}
+_COMPOSED = ("sigmoid", "tanh")
+_WHOLE = {"floor": "Floor", "ceil": "Floor", "round": "Nearby", "nearbyint": "Nearby"}
 _ROUND = {
     "floor": "CAST_FLOOR",
     "ceil": "CAST_CEIL",
     "trunc": "CAST_TRUNC",
     "round": "CAST_RINT",
     "nearbyint": "CAST_RINT",
-}
-_SCALED = {  # function -> (before, natural function, after)
-    "exp2": (LN2, "Exp", None),
-    "exp10": (math.log(10), "Exp", None),
-    "log2": (None, "Ln", 1 / LN2),
-    "log10": (None, "Ln", 1 / math.log(10)),
 }
 
 
@@ -48,34 +54,57 @@ class Functions:
             value, low, high = expr.args
             above = Binary(dtype=dtype, op="max", a=value, b=low)
             return self.v.binary(Binary(dtype=dtype, op="min", a=above, b=high), want)
-        if name not in (*_FUNCTIONS, *_SCALED, *_ROUND, "rsqrt", "sigmoid", "tanh"):
+        if name not in (*_FUNCTIONS, *_ROUND, *_COMPOSED):
             raise self.v.none(name, expr)
-        if not self.v.tiles.target.can("Exp", dtype.name):
+        if not any(self.v.tiles.target.can(call, dtype.name) for call in self.calls(name)):
             raise self.v.none(f"{name} of {dtype}", expr)
-        if name in ("sigmoid", "tanh"):
+        if name in _COMPOSED:
             return self.v.evaluate(_composed(expr), want)
         a = self.v.evaluate(expr.args[0])
-        if name in _FUNCTIONS:
-            return self.v.unary(_FUNCTIONS[name], a, want)
-        if name in _SCALED:
-            before, natural, after = _SCALED[name]
-            if before is not None:
-                a = self.v.scaled(a, before, want)
-            a = self.v.unary(natural, a, want)
-            return a if after is None else self.v.scaled(a, after, want)
         if name in _ROUND:
-            return self.rounded(a, _ROUND[name], want)
-        root = self.v.unary("Sqrt", a, None)  # the unit's own Rsqrt has too few digits
+            return self.rounded(a, name, want, expr)
+        for before, natural, after in _FUNCTIONS[name]:
+            if self.v.tiles.target.can(natural, dtype.name):
+                return self.natural(a, before, natural, after, want)
+        root = self.v.unary("Sqrt", a, None)  # rsqrt without a call that has enough digits
         top = self.v.scratch(root.kind, dtype)
         self.v.calls.fill(top, number_of(1, dtype))
         return self.v.two("Div", dtype, top, root, want)
 
-    def rounded(self, a: Value, how: str, want: Value | None) -> Value:
+    @staticmethod
+    def calls(name: str) -> tuple[str, ...]:
+        """Calls of which one suffices for a function; without any it is not there."""
+        if name in _COMPOSED:
+            name = "exp"
+        found = tuple(call for _, call, _ in _FUNCTIONS.get(name, ()))
+        if name == "rsqrt":
+            return (*found, "Sqrt")
+        if name in _ROUND:
+            return (_WHOLE[name], "Cast") if name in _WHOLE else ("Cast",)
+        return found
+
+    def natural(
+        self, a: Value, before: float | None, call: str, after: float | None, want: Value | None
+    ) -> Value:
+        if before is not None:
+            a = self.v.scaled(a, before, want)
+        a = self.v.unary(call, a, want)
+        return a if after is None else self.v.scaled(a, after, want)
+
+    def rounded(self, a: Value, name: str, want: Value | None, expr: Call) -> Value:
         """To a whole number of the same type; the unit has it for float32."""
         if a.dtype != FLOAT32:
             wide = self.v.cast(a, FLOAT32, None, None)
-            return self.v.cast(self.rounded(wide, how, None), a.dtype, want, None)
-        return self.v.unary("Cast", a, want, mode(how))
+            return self.v.cast(self.rounded(wide, name, None, expr), a.dtype, want, None)
+        if self.v.tiles.target.can("Cast", a.dtype.name):
+            return self.v.unary("Cast", a, want, mode(_ROUND[name]))
+        call = _WHOLE.get(name)
+        if call is None:
+            raise self.v.none(name, expr)
+        if name != "ceil":
+            return self.v.unary(call, a, want)
+        below = self.v.unary(call, self.v.scaled(a, -1, None), None)  # -floor(-x)
+        return self.v.scaled(below, -1, want)
 
 
 def _composed(expr: Call) -> Expr:

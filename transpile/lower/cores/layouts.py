@@ -63,7 +63,7 @@ def layouts(
 ) -> dict[str, Layout]:
     """The layout of each tile by name. Rows of all of them are padded to as many elements, those
     that a block holds of the narrowest type (`sizes`: bytes of the types in the kernel)."""
-    lanes = target.block_bytes // min(sizes)
+    lanes = target.lanes(min(sizes))
     found = {}
     for buffer in buffers:
         shape = [int(extent.value) for extent in buffer.shape if isinstance(extent, Const)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import walk
-from tile2c.transpile.ir.dtypes import BOOL, DTYPES, FLOAT32, INT32
+from tile2c.transpile.ir.dtypes import BOOL, DTYPES, FLOAT32, INT32, DType
 from tile2c.transpile.ir.expr import (
     Binary,
     Cast,
@@ -23,10 +23,10 @@ from tile2c.transpile.ir.expr import (
     Var,
     const,
 )
-from tile2c.transpile.lower.cores.calls import Calls
 from tile2c.transpile.lower.cores.layouts import is_zero
-from tile2c.transpile.lower.cores.plan import Branch, Step, TileRef, VectorCall, Word
+from tile2c.transpile.lower.cores.plan import Branch, Step
 from tile2c.transpile.lower.cores.stage_globals import without
+from tile2c.transpile.lower.cores.units import calls_of
 from tile2c.transpile.lower.cores.values import Kind, Value, join
 from tile2c.transpile.lower.facts import linear
 from tile2c.transpile.record import record
@@ -34,9 +34,7 @@ from tile2c.transpile.record import record
 if TYPE_CHECKING:
     from tile2c.transpile.lower.cores.expressions import Vectors
 
-_MODES = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE", "==": "EQ", "!=": "NE"}
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-_BITS = DTYPES["uint8"]
 
 
 @record
@@ -95,7 +93,7 @@ class Masks:
         for value in (a, b):
             steps: list[Step] = []
             outer = self.v.calls
-            self.v.calls = Calls(self.v.tiles, outer.shape, steps.append)
+            self.v.calls = calls_of(self.v.tiles, outer.shape, steps.append)
             self.v.settle(replace(value, scratch=False, inside=False), out, None)
             self.v.calls = outer
             sides.append(tuple(steps))
@@ -176,11 +174,12 @@ class Masks:
         whole = join(test.value.kind, test.other.kind)
         kind = join(whole, a.kind, b.kind)
         by_rows = whole == "row" and kind == "tile"
-        mask = self.compare(test, "row" if by_rows else kind)
+        mask = self.compare(test, "row" if by_rows else kind, a.dtype)
         sources = []
         for number, value in enumerate((a, b)):
             fits = value.kind == kind or (by_rows and value.kind == "row")
-            if (fits and self._dense(value)) or (value.kind == "scalar" and number):
+            number_fits = value.kind == "scalar" and self.v.calls.takes_number(number)
+            if (fits and self._dense(value)) or number_fits:
                 sources.append(value)
             else:
                 sources.append(self._settled(value, kind))
@@ -188,43 +187,20 @@ class Masks:
             value for value, given in zip(sources, (a, b), strict=True) if value is not given
         )
         out = self.out(kind, a, b, want, last)
-        scalar = sources[1].kind == "scalar"
-        word = "VSEL_TENSOR_SCALAR_MODE" if scalar else "VSEL_TENSOR_TENSOR_MODE"
-        how = Word(text=f"SELMODE::{word}")
-        self.v.calls.elementwise("Select", out, (mask, *sources), how)
+        self.v.calls.choose(out, mask, *sources)
         self.v.tiles.give_back(mask.at.tile)
         self.v.free(*made, kept=out)
         return out
 
-    def compare(self, test: _Test, kind: Kind) -> Value:
-        """The bits of a comparison, over whole repeats as the unit demands."""
-        tiles = self.v.tiles
-        left = test.value
-        right = test.other
+    def compare(self, test: _Test, kind: Kind, chosen: DType) -> Value:
+        """The mask of a comparison."""
+        left, right = test.value, test.other
         if left.kind != kind or not self._dense(left):
             left = self._settled(left, kind)
         if right.kind != "scalar" and (right.kind != kind or not self._dense(right)):
             right = self._settled(right, kind)
-        lanes = tiles.repeat(left.dtype)
-        count = -(-self.v.calls.shape.most(kind) // lanes) * lanes
-        name = tiles.borrow("mask", _BITS, count // 8)
-        mask = Value(kind=kind, dtype=_BITS, ref=TileRef(tile=name), pitch=self.v.calls.shape.pitch)
-        operands: list[TileRef | Expr] = []
-        for value in (left, right):
-            if value.kind == "scalar":
-                operands.append(value.number)
-            else:
-                operands.append(value.at)
-                tiles.whole_repeats.add(value.at.tile)
-        function = "CompareScalar" if right.kind == "scalar" else "Compare"
         self.v.consume(left, right)
-        self.v.calls.emit(
-            VectorCall(
-                function=function,
-                dst=mask.at,
-                arguments=(*operands, Word(text=f"CMPMODE::{_MODES[test.op]}"), const(count)),
-            )
-        )
+        mask = self.v.calls.compared(test.op, left, right, kind, chosen)
         self.v.free(left, right)
         return mask
 

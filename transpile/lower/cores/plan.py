@@ -50,6 +50,14 @@ class TileRef:
 
 
 @record(kw_only=True)
+class ElementOf:
+    """The number that a tile holds at one place; `inverse`: 1 over it."""
+
+    ref: TileRef
+    inverse: bool = False
+
+
+@record(kw_only=True)
 class Word:
     """A word of the dialect: `CMPMODE::LT`."""
 
@@ -63,7 +71,7 @@ class Strides:
     values: tuple[int, ...]
 
 
-Argument = TileRef | Expr | Word | Strides
+Argument = TileRef | ElementOf | Expr | Word | Strides
 
 
 @record(kw_only=True)
@@ -89,7 +97,8 @@ class VectorCall(Step):
     @property
     def sources(self) -> tuple[str, ...]:
         """Tiles that it reads."""
-        return tuple(part.tile for part in self.arguments if isinstance(part, TileRef))
+        refs = (part.ref if isinstance(part, ElementOf) else part for part in self.arguments)
+        return tuple(ref.tile for ref in refs if isinstance(ref, TileRef))
 
 
 @record(kw_only=True)

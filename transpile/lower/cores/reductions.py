@@ -24,6 +24,7 @@ from tile2c.transpile.lower.cores.plan import (
     VectorCall,
     Word,
 )
+from tile2c.transpile.lower.cores.units import calls_of
 from tile2c.transpile.lower.cores.values import Value
 
 _WORDS = {"sum": "Sum", "abssum": "Sum", "max": "Max", "absmax": "Max", "min": "Min"}
@@ -36,7 +37,7 @@ def lower_reduce(stmt: forms.Reduce, context: Context) -> None:
     target = context.layouts[stmt.dst.buffer.name]
     shape, src = whole_shape(stmt.src, source, context)
     _, dst = whole_shape(stmt.dst, target, context)
-    calls = Calls(context.tiles, shape, context.emit)
+    calls = calls_of(context.tiles, shape, context.emit)
     dims = [dim for dim, part in enumerate(stmt.src.ranges) if not part.point]
     over = dims[stmt.dim]
     kept = [dim for dim in source.kept if dim in dims]

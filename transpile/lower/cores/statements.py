@@ -13,7 +13,7 @@ from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Call, Const, Expr, Logical, Select, Unary, Var, const
 from tile2c.transpile.ir.expr import Load as LoadExpr
 from tile2c.transpile.ir.forms import Stmt
-from tile2c.transpile.lower.cores.calls import Calls, Shape
+from tile2c.transpile.lower.cores.calls import Shape
 from tile2c.transpile.lower.cores.context import Context
 from tile2c.transpile.lower.cores.copies import lower_copy, lower_fill
 from tile2c.transpile.lower.cores.expressions import Vectors
@@ -30,6 +30,7 @@ from tile2c.transpile.lower.cores.plan import (
 )
 from tile2c.transpile.lower.cores.reductions import lower_reduce
 from tile2c.transpile.lower.cores.rewrite import rewrite_statement
+from tile2c.transpile.lower.cores.units import calls_of
 from tile2c.transpile.lower.cores.values import Value
 
 
@@ -288,7 +289,7 @@ def _shape(variables: tuple[Var, ...], extents: tuple[Expr, ...], context: Conte
         for var, extent in zip(variables, extents, strict=True)
     ]
     columns = most[-1] if most else 1
-    lanes = context.target.block_bytes // min(context.element_bytes)
+    lanes = context.target.lanes(min(context.element_bytes))
     pitch = -(-columns // lanes) * lanes
     row = Var(dtype=INT32, name=variables[-2].name if len(variables) > 1 else "row", kind="loop")
     column = Var(dtype=INT32, name=variables[-1].name if variables else "column", kind="loop")
@@ -306,7 +307,7 @@ def _shape(variables: tuple[Var, ...], extents: tuple[Expr, ...], context: Conte
 
 def _vectors(shape: Shape, row: Var | None, column: Var | None, context: Context) -> Vectors:
     return Vectors(
-        calls=Calls(context.tiles, shape, context.emit),
+        calls=calls_of(context.tiles, shape, context.emit),
         tiles=context.tiles,
         scalars=context.scalars,
         layouts=context.layouts,

@@ -44,11 +44,11 @@ class Tiles:
 
     def lanes(self, dtype: DType) -> int:
         """Elements of one block."""
-        return self.target.block_bytes // dtype.bytes
+        return self.target.lanes(dtype.bytes)
 
     def repeat(self, dtype: DType) -> int:
         """Elements of one repeat."""
-        return self.target.repeat_bytes // dtype.bytes
+        return max(1, self.target.repeat_bytes // dtype.bytes)
 
     def borrow(self, kind: str, dtype: DType, elements: int) -> str:
         """A scratch tile of at least so many elements; `give_back` ends its use."""
