@@ -23,7 +23,12 @@ COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-W
 KERNEL_FLAGS = (*COMMON, "-O1", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
 RUNTIME_FLAGS = (*COMMON, "-O2")
 
-KERNEL = re.compile(r'extern\s*"C"[^;{}()]*\b__global__\b[^;{}()]*\bvoid\s+(\w+)\s*\(')
+KERNEL = re.compile(
+    r'extern\s*"C"[^;{}()]*\b__global__\b(?:[^;{}()]|__mix__\s*\([^)]*\))*\bvoid\s+(\w+)\s*\('
+)
+# What kind of cores a kernel runs on: an attribute in front of it, or a line in its body.
+TASK_TYPE = re.compile(r"\bKERNEL_TASK_TYPE_DEFAULT\s*\(\s*(KERNEL_TYPE_\w+)\s*\)")
+MIX = re.compile(r"\b__mix__\s*\(\s*(\d)\s*,\s*(\d)\s*\)")
 INIT_BUFFER = re.compile(r"\bInitBuffer\s*\(\s*([A-Za-z_]\w*(?:\s*(?:\.|->|\[\w*\])\s*\w*)*)\s*,")
 
 
@@ -61,7 +66,10 @@ def kernel_names(text: str) -> tuple[str, ...]:
 def _unit(text: str, file_name: str, entries: Sequence[str]) -> str:
     """The translation unit: the text, then the tables that the model looks names up in."""
     name = _quoted(Path(file_name).name)
-    rows = ", ".join(f"emu::entry<&{entry}>({_quoted(entry)})" for entry in entries)
+    rows = ", ".join(
+        f"emu::entry<&{entry}>({_quoted(entry)}, AscendC::{kernel_type(text, entry)})"
+        for entry in entries
+    )
     buffers = ", ".join(f"{{{line}, {_quoted(buffer)}}}" for line, buffer in _buffers(text))
     return (
         f"#line 1 {name}\n{text}\n"
@@ -71,6 +79,28 @@ def _unit(text: str, file_name: str, entries: Sequence[str]) -> str:
         f"const emu::Module emu::module = {{{name}, emu_entries, {len(entries)}, "
         "emu_buffers, sizeof emu_buffers / sizeof *emu_buffers};\n"
     )
+
+
+def kernel_type(text: str, entry: str) -> str:
+    """The KERNEL_TYPE_... of a kernel: vector cores only, where the text does not say."""
+    for found in KERNEL.finditer(text):
+        if found[1] != entry:
+            continue
+        mix = MIX.search(found[0])
+        if mix is not None:
+            kind = "AIV" if mix[1] == "0" else "AIC"
+            return f"KERNEL_TYPE_MIX_{kind}_{mix[1] if kind == 'AIC' else mix[2]}_{_second(mix)}"
+        if "__cube__" in found[0]:
+            return "KERNEL_TYPE_AIC_ONLY"
+        following = KERNEL.search(text, found.end())
+        body = text[found.end() : following.start() if following else len(text)]
+        said = TASK_TYPE.search(body)
+        return said[1] if said is not None else "KERNEL_TYPE_AIV_ONLY"
+    return "KERNEL_TYPE_AIV_ONLY"
+
+
+def _second(mix: re.Match[str]) -> str:
+    return mix[2] if mix[1] != "0" else "0"
 
 
 def _buffers(text: str) -> Iterable[tuple[int, str]]:

@@ -19,7 +19,8 @@ static const uint64_t SPACE_BYTES[SPACES] = {0,         UB_BYTES,   512 * 1024, 
 const char* pipe_name(Pipe pipe) { return PIPE_NAMES[pipe]; }
 const char* space_name(Space space) { return SPACE_NAMES[space]; }
 
-Memory memories[SPACES];
+int running;
+Memory memories[SUBCORES][SPACES];
 
 static void forget_contents(Memory& m) {
     memset(m.data, 0xFF, m.bytes);
@@ -28,7 +29,7 @@ static void forget_contents(Memory& m) {
 }
 
 void provide(Space space) {
-    Memory& m = memories[space];
+    Memory& m = memory(space);
     if (m.data || space == GM) return;
     m.bytes = SPACE_BYTES[space];
     m.data = new uint8_t[m.bytes];
@@ -39,10 +40,8 @@ void provide(Space space) {
 }
 
 void kernel_type(int type, Line line) {
-    launch().kernel_type = type;
-    if (type != 0)
-        stop(UNSUPPORTED, line.at,
-             "only kernels of the vector core (KERNEL_TYPE_AIV_ONLY) are emulated");
+    if (type != launch().kernel_type)
+        stop(MISUSE, line.at, "KERNEL_TASK_TYPE_DEFAULT says another kind of kernel than was found");
 }
 
 // ---- reports ----
@@ -157,12 +156,24 @@ void check_global(const void* pointer, uint64_t bytes, bool write, const char* n
 
 // What the scalar unit has waited for is over before it issues more; its own accesses need not be.
 static void follow_issue(Pipe pipe) {
-    uint32_t own = core.clock[pipe].at[S];
-    core.clock[pipe].join(core.clock[S]);
-    if (pipe != S) core.clock[pipe].at[S] = own;
+    Clock& clock = core.clock[unit(pipe)];
+    uint32_t own = clock.at[unit(S)];
+    clock.join(core.clock[unit(S)]);
+    if (pipe != S) clock.at[unit(S)] = own;
+}
+
+static void check_side(const char* name, Pipe pipe, int line) {
+    bool cube = pipe == M || pipe == MTE1 || pipe == FIX, vector = pipe == V || pipe == MTE3;
+    if (cube && launch().side == VECTOR_SIDE)
+        stop(MISUSE, line, "%s needs unit %s, which a vector core does not have", name,
+             pipe_name(pipe));
+    if (vector && launch().side == CUBE_SIDE)
+        stop(MISUSE, line, "%s needs unit %s, which a cube core does not have", name,
+             pipe_name(pipe));
 }
 
 Issue::Issue(const char* name, Pipe pipe, Line at) : name(name), pipe(pipe), line(at.at) {
+    check_side(name, pipe, line);
     follow_issue(pipe);
     op_ = static_cast<uint32_t>(core.operations.size());
     Operation op{};
@@ -170,7 +181,8 @@ Issue::Issue(const char* name, Pipe pipe, Line at) : name(name), pipe(pipe), lin
     op.line = line;
     op.block = launch().block;
     op.pipe = pipe;
-    op.sequence = ++core.issued[pipe];
+    op.subcore = static_cast<uint8_t>(running);
+    op.sequence = ++core.issued[unit(pipe)];
     core.operations.push_back(op);
 }
 
@@ -180,6 +192,9 @@ void Issue::touch(Space space, uint64_t begin, uint64_t bytes, bool write) {
     if (space == GM) {
         check_global(reinterpret_cast<void*>(begin), bytes, write, name, line);
     } else {
+        if ((space == UB) != (launch().side == VECTOR_SIDE))
+            stop(MISUSE, line, "%s: a %s core does not reach %s", name,
+                 space == UB ? "cube" : "vector", space_name(space));
         const Buffer* buffer = buffer_at(space, begin);
         if (!buffer || begin + bytes > buffer->end) {
             const char* holds = buffer ? buffer->name : space_name(space);
@@ -200,27 +215,31 @@ void Issue::write(Space space, uint64_t begin, uint64_t bytes) { touch(space, be
 
 void Issue::enqueue(Deferred* body) {
     Operation& op = core.operations[op_];
-    op.needs = core.clock[pipe];
+    int self = unit(pipe);
+    op.needs = core.clock[self];
     op.body = body;
-    core.queue[pipe].push_back(op_);
-    // The scalar unit is one thread; the cube unit has no barriers to order itself by.
-    if (pipe == S || pipe == M) core.clock[pipe].at[pipe] = op.sequence;
-    if (pipe == S) perform(S, op.sequence);
+    op.small = small_;
+    core.queue[self].push_back(op_);
+    // The scalar unit is one thread; the cube unit waits for its large products by itself.
+    if (pipe == S || (pipe == M && !small_)) core.clock[self].at[self] = op.sequence;
+    if (pipe == S) perform(self, op.sequence);
 }
 
-void perform(Pipe pipe, uint32_t sequence) {
-    while (core.performed[pipe] < sequence) {
-        uint32_t index = core.queue[pipe][core.performed[pipe]];
+void perform(int unit, uint32_t sequence) {
+    while (core.performed[unit] < sequence) {
+        uint32_t index = core.queue[unit][core.performed[unit]];
         Clock needs = core.operations[index].needs;
-        for (int p = 0; p < PIPES; ++p)
-            if (p != pipe) perform(static_cast<Pipe>(p), needs.at[p]);
+        for (int p = 0; p < UNITS; ++p)
+            if (p != unit) perform(p, needs.at[p]);
         Deferred* body = core.operations[index].body;
         core.operations[index].body = nullptr;
-        ++core.performed[pipe];
+        ++core.performed[unit];
         struct Owned {
             Deferred* body;
-            ~Owned() { delete body; }
-        } owned{body};
+            int before;
+            ~Owned() { delete body, running = before; }
+        } owned{body, running};
+        running = core.operations[index].subcore;
         body->run();
     }
 }
@@ -228,19 +247,21 @@ void perform(Pipe pipe, uint32_t sequence) {
 // Last consumers first: an operation that nothing orders before them then comes too late.
 void drain() {
     static const Pipe order[] = {S, MTE3, FIX, V, M, MTE1, MTE2};
-    for (Pipe pipe : order) perform(pipe, core.issued[pipe]);
+    int self = running;
+    for (Pipe pipe : order) perform(unit_of(self, pipe), core.issued[unit_of(self, pipe)]);
 }
 
 void scalar_waits_for_all(int) {
-    for (int p = 0; p < PIPES; ++p)
-        for (int q = 0; q < PIPES; ++q) core.clock[p].at[q] = core.issued[q];
+    for (int p = unit(S); p < unit(PIPES); ++p)
+        for (int q = unit(S); q < unit(PIPES); ++q) core.clock[p].at[q] = core.issued[q];
     drain();
 }
 
 void barrier(Pipe pipe, int line) {
     if (pipe == S) stop(MISUSE, line, "PipeBarrier does not take PIPE_S");
+    check_side("PipeBarrier", pipe, line);
     follow_issue(pipe);
-    core.clock[pipe].at[pipe] = core.issued[pipe];
+    core.clock[unit(pipe)].at[unit(pipe)] = core.issued[unit(pipe)];
 }
 
 void barrier_all(int line) { scalar_waits_for_all(line); }
@@ -254,31 +275,31 @@ static void check_id(int id, int line, const char* name, Pipe from, Pipe to) {
 }
 
 void raise_flag(Pipe from, Pipe to, int id, int line) {
-    Flag& flag = core.flags[from][to][id];
+    Flag& flag = flag_of(from, to, id);
     if (flag.set)
         stop(MISUSE, line, "SetFlag<%s_%s>(%d) comes before the WaitFlag for that of line %d",
              pipe_name(from), pipe_name(to), id, flag.line);
     flag.set = true;
     flag.line = line;
     follow_issue(from);
-    flag.clock = core.clock[from];
-    flag.clock.at[from] = core.issued[from];
+    flag.clock = core.clock[unit(from)];
+    flag.clock.at[unit(from)] = core.issued[unit(from)];
 }
 
 void take_down_flag(Pipe from, Pipe to, int id, int line) {
-    Flag& flag = core.flags[from][to][id];
+    Flag& flag = flag_of(from, to, id);
     if (!flag.set)
         stop(DEADLOCK, line,
              "WaitFlag<%s_%s>(%d) waits for ever: no SetFlag before it is left to wait for",
              pipe_name(from), pipe_name(to), id);
     flag.set = false;
-    core.clock[to].join(flag.clock);
+    core.clock[unit(to)].join(flag.clock);
     if (to == S)
-        for (int p = 0; p < PIPES; ++p) perform(static_cast<Pipe>(p), core.clock[S].at[p]);
+        for (int p = 0; p < UNITS; ++p) perform(p, core.clock[unit(S)].at[p]);
 }
 
 static void check_owner(Pipe from, Pipe to, int id, int line, const char* name) {
-    Flag& flag = core.flags[from][to][id];
+    Flag& flag = flag_of(from, to, id);
     if (flag.owner == OWNED_BY_QUEUE)
         stop(MISUSE, line,
              "%s<%s_%s>(%d): a queue holds this event id (since line %d); take one from "
@@ -303,7 +324,7 @@ void wait_flag(Pipe from, Pipe to, int id, int line) {
 
 int free_event(Pipe from, Pipe to) {
     for (int id = 0; id < FLAG_IDS; ++id)
-        if (core.flags[from][to][id].owner == UNOWNED) return id;
+        if (flag_of(from, to, id).owner == UNOWNED) return id;
     return -1;
 }
 
@@ -312,7 +333,7 @@ int take_event(Pipe from, Pipe to, int line) {
     if (id < 0)
         stop(MISUSE, line, "all %d event ids of %s_%s are in use", FLAG_IDS, pipe_name(from),
              pipe_name(to));
-    Flag& flag = core.flags[from][to][id];
+    Flag& flag = flag_of(from, to, id);
     if (flag.set)
         stop(
             MISUSE, line,
@@ -325,44 +346,125 @@ int take_event(Pipe from, Pipe to, int line) {
 
 void give_event(Pipe from, Pipe to, int id, int line) {
     check_id(id, line, "ReleaseEventID", from, to);
-    core.flags[from][to][id].owner = UNOWNED;
+    flag_of(from, to, id).owner = UNOWNED;
+}
+
+// ---- flags between cores ----
+
+static void check_cross(int id, int line, const char* name) {
+    if (id < 0 || id >= CROSS_IDS)
+        stop(MISUSE, line, "%s takes flag ids 0 to 15, not %d", name, id);
+    if (!launch().cube || !launch().vector_cores)
+        stop(MISUSE, line, "%s: only a mixed kernel (KERNEL_TYPE_MIX_AIC_1_1 or _1_2) can wait for "
+             "another core", name);
+}
+
+static void announce(int to, int id, const Clock& clock, int line) {
+    CrossFlag& flag = core.cross[to][id];
+    flag.raised.push_back(clock);
+    flag.line = line;
+    if (flag.raised.size() > 15)
+        stop(MISUSE, line, "flag %d is set for the 16th time without a wait: it counts to 15", id);
+}
+
+// The core has what the others of its kind have to bring as well; with all of them it is raised.
+static void arrive(int to, int id, const Clock& clock, int line) {
+    CrossFlag& flag = core.cross[to][id];
+    flag.arrived[running].push_back(clock);
+    flag.line = line;
+    for (int v = 1; v <= launch().vector_cores; ++v)
+        if (flag.arrived[v].empty()) return;
+    Clock all;
+    for (int v = 1; v <= launch().vector_cores; ++v) {
+        all.join(flag.arrived[v].front());
+        flag.arrived[v].pop_front();
+    }
+    announce(to, id, all, line);
+}
+
+void cross_set(int mode, Pipe pipe, int id, int line) {
+    check_cross(id, line, "CrossCoreSetFlag");
+    if (pipe == S || pipe == PIPES)
+        stop(MISUSE, line, "CrossCoreSetFlag does not take PIPE_S or PIPE_ALL");
+    check_side("CrossCoreSetFlag", pipe, line);
+    follow_issue(pipe);
+    Clock clock = core.clock[unit(pipe)];
+    clock.at[unit(pipe)] = core.issued[unit(pipe)];
+    bool cube = launch().side == CUBE_SIDE;
+    if (mode == 2 && cube) {
+        for (int v = 1; v <= launch().vector_cores; ++v) announce(v, id, clock, line);
+    } else if (mode == 2) {
+        arrive(0, id, clock, line);
+    } else if (mode == 1 && !cube) {
+        for (int v = 1; v <= launch().vector_cores; ++v) arrive(v, id, clock, line);
+    } else {
+        stop(UNSUPPORTED, line, "CrossCoreSetFlag<%d>: blocks run one after another here", mode);
+    }
+}
+
+void cross_wait(int id, int line) {
+    check_cross(id, line, "CrossCoreWaitFlag");
+    CrossFlag& flag = core.cross[running][id];
+    while (flag.raised.empty()) let_others_run(id, line);
+    // Whatever the core issues from here on comes after what the flag stands for.
+    core.clock[unit(S)].join(flag.raised.front());
+    flag.raised.pop_front();
 }
 
 // ---- blocks ----
 
 void block_begins(uint32_t block) {
     launch().block = block;
-    launch().atomic = PLAIN;
     core.origins.resize(1);
-    for (int p = 0; p < PIPES; ++p) {
-        for (uint32_t index : core.queue[p])
+    for (int u = 0; u < UNITS; ++u) {
+        for (uint32_t index : core.queue[u])
             delete core.operations[index].body, core.operations[index].body = nullptr;
-        core.queue[p].clear();
-        core.issued[p] = core.performed[p] = 0;
-        core.clock[p] = Clock{};
-        for (int q = 0; q < PIPES; ++q)
-            for (Flag& flag : core.flags[p][q]) flag = Flag{};
+        core.queue[u].clear();
+        core.issued[u] = core.performed[u] = 0;
+        core.clock[u] = Clock{};
     }
-    provide(UB);
-    for (Memory& m : memories)
-        if (m.data) forget_contents(m);
+    for (auto& subcore : core.flags)
+        for (auto& from : subcore)
+            for (auto& to : from)
+                for (Flag& flag : to) flag = Flag{};
+    for (auto& subcore : core.cross)
+        for (CrossFlag& flag : subcore) flag = CrossFlag{};
     shadow_forget(false);
+}
+
+void subcore_begins(int subcore) {
+    running = subcore;
+    provide(UB);
+    for (Memory& m : memories[subcore])
+        if (m.data) forget_contents(m);
     buffers_begin();
 }
 
-void block_ends() {
+void subcore_ends() {
     drain();
     buffers_end();
     for (int p = 0; p < PIPES; ++p)
         for (int q = 0; q < PIPES; ++q)
             for (int id = 0; id < FLAG_IDS; ++id) {
-                const Flag& flag = core.flags[p][q][id];
+                const Flag& flag = core.flags[running][p][q][id];
                 if (flag.set)
                     stop(MISUSE, flag.line,
                          "SetFlag<%s_%s>(%d) is still set at the end: the next kernel starts "
                          "with it",
                          pipe_name(static_cast<Pipe>(p)), pipe_name(static_cast<Pipe>(q)), id);
             }
+}
+
+void block_ends() {
+    for (auto& subcore : core.cross)
+        for (int id = 0; id < CROSS_IDS; ++id) {
+            const CrossFlag& flag = subcore[id];
+            bool left = !flag.raised.empty();
+            for (const auto& arrived : flag.arrived) left |= !arrived.empty();
+            if (left)
+                stop(MISUSE, flag.line,
+                     "CrossCoreSetFlag(%d) is not waited for: the next kernel starts with it", id);
+        }
 }
 
 }  // namespace emu

@@ -24,10 +24,14 @@ const char* const POSITION_NAMES[] = {"GM",  "A1",  "A2",   "B1",        "B2",  
                                       "C2",  "CO1", "CO2",  "VECIN",     "VECOUT",      "VECCALC",
                                       "SPM", "SHM", "TSCM", "C2PIPE2GM", "C2PIPE2LOCAL"};
 
-std::deque<Buffer> buffers;  // in order of InitBuffer; addresses of elements stay
-uint64_t top[SPACES];
-int per_position[17];
-int buffer_total;
+// What each subcore has handed out.
+struct Handed {
+    std::deque<Buffer> buffers;  // in order of InitBuffer; addresses of elements stay
+    uint64_t top[SPACES];
+    int per_position[17];
+    int buffer_total;
+};
+Handed handed[SUBCORES];
 
 uint64_t usable(Space space) {
     if (space == UB) return UB_USABLE;
@@ -44,19 +48,21 @@ uint64_t reserve(int position, Space space, int count, uint64_t bytes, int line)
     bytes = (bytes + BLOCK - 1) / BLOCK * BLOCK;
     const char* name = name_of(line);
     if (!name) name = POSITION_NAMES[position];
-    buffer_total += count;
-    if (buffer_total > MAX_BUFFERS)
-        stop(MISUSE, line, "this is buffer %d; a kernel may have %d", buffer_total, MAX_BUFFERS);
+    Handed& own = handed[running];
+    own.buffer_total += count;
+    if (own.buffer_total > MAX_BUFFERS)
+        stop(MISUSE, line, "this is buffer %d; a kernel may have %d", own.buffer_total,
+             MAX_BUFFERS);
     provide(space);
-    uint64_t begin = top[space];
+    uint64_t begin = own.top[space];
     if (begin + bytes * count > usable(space))
         stop(MISUSE, line, "%s takes bytes %llu to %llu of %s, which has %llu to use", name,
              static_cast<unsigned long long>(begin),
              static_cast<unsigned long long>(begin + bytes * count), space_name(space),
              static_cast<unsigned long long>(usable(space)));
     for (int i = 0; i < count; ++i)
-        buffers.push_back({name, line, space, begin + i * bytes, begin + (i + 1) * bytes});
-    top[space] = begin + bytes * count;
+        own.buffers.push_back({name, line, space, begin + i * bytes, begin + (i + 1) * bytes});
+    own.top[space] = begin + bytes * count;
     return begin;
 }
 
@@ -65,6 +71,7 @@ uint64_t reserve(int position, Space space, int count, uint64_t bytes, int line)
 struct Queue {
     const char* name;
     int position;
+    Space space;
     int depth;
     uint64_t bytes;
     Pipe source,
@@ -76,13 +83,13 @@ struct Queue {
 
 namespace {
 
-std::deque<Queue> queues;
+std::deque<Queue> queues[SUBCORES];
 
 Slot& slot_of(Queue* queue, uint64_t address, const char* call, int line) {
     if (!queue) stop(MISUSE, line, "%s on a queue without InitBuffer", call);
     for (Slot& slot : queue->slots)
         if (slot.begin == address) return slot;
-    const Buffer* other = buffer_at(UB, address);
+    const Buffer* other = buffer_at(queue->space, address);
     if (other) stop(MISUSE, line, "%s gives %s a tensor of %s", call, queue->name, other->name);
     stop(MISUSE, line, "%s gives %s a tensor that is none of its buffers", call, queue->name);
 }
@@ -96,7 +103,7 @@ void wrong_state(Queue* queue, const Slot& slot, const char* call, int line) {
 
 int announce(Pipe from, Pipe to, int line) {
     int id = take_event(from, to, line);
-    core.flags[from][to][id].owner = OWNED_BY_QUEUE;
+    flag_of(from, to, id).owner = OWNED_BY_QUEUE;
     raise_flag(from, to, id, line);
     return id;
 }
@@ -104,20 +111,20 @@ int announce(Pipe from, Pipe to, int line) {
 void accept(Pipe from, Pipe to, int& id, int line) {
     if (id < 0) return;
     take_down_flag(from, to, id, line);
-    core.flags[from][to][id].owner = UNOWNED;
+    flag_of(from, to, id).owner = UNOWNED;
     id = -1;
 }
 
 }  // namespace
 
 const Buffer* buffer_at(Space space, uint64_t address) {
-    for (const Buffer& buffer : buffers)
+    for (const Buffer& buffer : handed[running].buffers)
         if (buffer.space == space && address >= buffer.begin && address < buffer.end)
             return &buffer;
     return nullptr;
 }
 
-uint64_t allocated(Space space) { return top[space]; }
+uint64_t allocated(Space space) { return handed[running].top[space]; }
 
 uint64_t buffer_init(int position, Space space, uint64_t bytes, int line) {
     return reserve(position, space, 1, bytes, line);
@@ -126,15 +133,17 @@ uint64_t buffer_init(int position, Space space, uint64_t bytes, int line) {
 uint64_t queue_init(Queue*& queue, int position, Space space, int count, uint64_t bytes, int depth,
                     Pipe source, Pipe target, int line) {
     if (count < 1) stop(MISUSE, line, "InitBuffer gives the queue %d buffers", count);
-    per_position[position] += count;
-    if (per_position[position] > MAX_PER_POSITION)
+    int& buffers = handed[running].per_position[position];
+    buffers += count;
+    if (buffers > MAX_PER_POSITION)
         stop(MISUSE, line, "the queues of %s have %d buffers; event ids suffice for %d",
-             POSITION_NAMES[position], per_position[position], MAX_PER_POSITION);
-    queues.emplace_back();
-    queue = &queues.back();
+             POSITION_NAMES[position], buffers, MAX_PER_POSITION);
+    queues[running].emplace_back();
+    queue = &queues[running].back();
     uint64_t begin = reserve(position, space, count, bytes, line);
-    queue->name = buffers.back().name;
+    queue->name = handed[running].buffers.back().name;
     queue->position = position;
+    queue->space = space;
     queue->depth = depth;
     queue->bytes = (bytes + BLOCK - 1) / BLOCK * BLOCK;
     queue->source = source;
@@ -208,7 +217,7 @@ bool queue_idle(Queue* queue) {
 }
 
 static void close_queues() {
-    for (Queue& queue : queues)
+    for (Queue& queue : queues[running])
         for (Slot& slot : queue.slots) {
             accept(queue.target, queue.source, slot.free_event, slot.line);
             if (slot.state != IDLE)
@@ -219,11 +228,8 @@ static void close_queues() {
 }
 
 static void forget() {
-    buffers.clear();
-    queues.clear();
-    buffer_total = 0;
-    memset(top, 0, sizeof top);
-    memset(per_position, 0, sizeof per_position);
+    handed[running] = Handed{};
+    queues[running].clear();
 }
 
 void pipe_opened(int) {}

@@ -8,11 +8,11 @@ namespace {
 struct Touches {
     uint64_t end;
     uint32_t write = 0;
-    uint32_t read[PIPES] = {};
+    uint32_t read[UNITS] = {};
     uint32_t read_elsewhere = 0;  // a read by an earlier block than the last ones
 };
 using Intervals = std::map<uint64_t, Touches>;
-Intervals intervals[SPACES];
+Intervals intervals[SUBCORES][SPACES];  // global memory: only the first
 
 void split(Intervals& map, uint64_t at) {
     auto next = map.lower_bound(at);
@@ -28,7 +28,7 @@ void split(Intervals& map, uint64_t at) {
 bool ordered(const Operation& earlier, const Operation& later) {
     if (earlier.atomic != PLAIN && earlier.atomic == later.atomic) return true;
     if (earlier.block != later.block) return false;
-    return core.clock[later.pipe].at[earlier.pipe] >= earlier.sequence;
+    return core.clock[later.unit()].at[earlier.unit()] >= earlier.sequence;
 }
 
 const char* place(Space space, uint64_t address, uint64_t& base) {
@@ -52,9 +52,11 @@ void conflict(uint32_t earlier_index, uint32_t later_index, Space space, uint64_
         // Numbers are those of a default build, in which the scalar unit waits for what it depends
         // on (automatic synchronisation); the check does not rely on that.
         if (later.pipe != S || earlier.block != later.block) return;
-        Clock& clock = core.clock[S];
+        if (later.subcore != earlier.subcore) return;
+        Clock& clock = core.clock[later.unit()];
         clock.join(earlier.needs);
-        if (clock.at[earlier.pipe] < earlier.sequence) clock.at[earlier.pipe] = earlier.sequence;
+        if (clock.at[earlier.unit()] < earlier.sequence)
+            clock.at[earlier.unit()] = earlier.sequence;
         return;
     }
     uint64_t base;
@@ -78,7 +80,9 @@ void conflict(uint32_t earlier_index, uint32_t later_index, Space space, uint64_
     } else {
         r.thread_a = later.pipe;
         r.thread_b = earlier.pipe;
-        const char* missing = earlier.pipe == later.pipe
+        const char* missing = earlier.subcore != later.subcore
+                                  ? "no flag between the two cores orders them"
+                              : earlier.pipe == later.pipe
                                   ? "no PipeBarrier is between them"
                                   : "no flag, queue or barrier orders the two units";
         say(r.text, sizeof r.text,
@@ -92,10 +96,10 @@ void conflict(uint32_t earlier_index, uint32_t later_index, Space space, uint64_
 }  // namespace
 
 void shadow_touch(uint32_t op, Space space, uint64_t begin, uint64_t end, bool write) {
-    Intervals& map = intervals[space];
+    Intervals& map = intervals[space == GM ? 0 : running][space];
     split(map, begin);
     split(map, end);
-    Pipe pipe = core.operations[op].pipe;
+    int pipe = core.operations[op].unit();
     uint32_t block = core.operations[op].block;
     auto it = map.lower_bound(begin);
     if (write) {
@@ -132,7 +136,8 @@ void shadow_touch(uint32_t op, Space space, uint64_t begin, uint64_t end, bool w
 }
 
 void shadow_forget(bool global) {
-    for (int space = global ? GM : UB; space < SPACES; ++space) intervals[space].clear();
+    for (auto& subcore : intervals)
+        for (int space = global ? GM : UB; space < SPACES; ++space) subcore[space].clear();
 }
 
 }  // namespace emu

@@ -5,3 +5,4 @@
 #include "ascendc/cast.h"
 #include "ascendc/compare.h"
 #include "ascendc/reduce.h"
+#include "ascendc/fixpipe.h"

@@ -165,11 +165,16 @@ void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataC
                     uint64_t{p.dstGap} * 32, "DataCopy", line);
 }
 
-// Within UB: an instruction of the vector unit.
+template <class T, class U>
+void copy_to_bias_table(const LocalTensor<T>& dst, const LocalTensor<U>& src,
+                        const DataCopyParams& p, emu::Line line);
+
+// Within UB: an instruction of the vector unit. From L1 to the bias table: one of MTE1.
 template <class T>
 void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& p,
               emu::Line line = emu::Line::here()) {
     using namespace emu;
+    if (dst.space == BT) return copy_to_bias_table(dst, src, p, line);
     if (dst.space != UB || src.space != UB)
         stop(MISUSE, line.at, "DataCopy: there is no path from %s to %s", space_name(src.space),
              space_name(dst.space));
@@ -194,7 +199,8 @@ template <class T>
 void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint32_t count,
               emu::Line line = emu::Line::here()) {
     uint64_t bytes = emu::whole_blocks(count, sizeof(T), "DataCopy", line.at);
-    DataCopy(dst, src, DataCopyParams(1, uint16_t(bytes / 32), 0, 0), line);
+    uint64_t unit = dst.space == emu::BT ? 64 : 32;
+    DataCopy(dst, src, DataCopyParams(1, uint16_t(bytes / unit), 0, 0), line);
 }
 
 // Rows of any byte length: each lands on whole 32-byte blocks; what lies behind it is unspecified,

@@ -25,6 +25,12 @@ enum Space : uint8_t { GM, UB, L1, L0A, L0B, L0C, BT, SPACES };
 enum Kind : int32_t { NONE, RACE, MEMORY, DEADLOCK, MISUSE, UNSUPPORTED };
 enum Check : int { CHECK_RACES = 1, CHECK_MEMORY = 2 };
 
+// A block of a launch runs on one core, or, in a mixed kernel, on a cube core and up to two vector
+// cores, which share nothing but global memory: its subcores, the cube core first.
+enum Side : uint8_t { VECTOR_SIDE, CUBE_SIDE };
+constexpr int SUBCORES = 3;
+extern int running;  // the subcore whose code, or whose operation, runs now
+
 constexpr uint64_t UB_BYTES = 192 * 1024;
 constexpr uint64_t UB_USABLE = UB_BYTES - 256;     // what buffers may take
 constexpr uint64_t UB_RESERVED_FROM = 184 * 1024;  // Select's modes 1 and 2 work in the last 8 KB
@@ -56,6 +62,8 @@ class Issue {
     void read(Space space, uint64_t begin, uint64_t bytes);
     void write(Space space, uint64_t begin, uint64_t bytes);
     void atomic(Atomic kind) { atomic_ = kind; }
+    // M keeps its own order, but for products so small that one starts before the last has ended.
+    void small() { small_ = true; }
     template <class F>
     void commit(F body) {
         enqueue(new Closure<F>(body));
@@ -70,6 +78,7 @@ class Issue {
     void touch(Space space, uint64_t begin, uint64_t bytes, bool write);
     uint32_t op_;
     Atomic atomic_ = PLAIN;
+    bool small_ = false;
 };
 
 // Flags between pipes. `owner` of a flag: the kernel text, or a queue that took the id for itself.
@@ -80,6 +89,8 @@ void give_event(Pipe from, Pipe to, int id, int line);
 int free_event(Pipe from, Pipe to);
 void barrier(Pipe pipe, int line);
 void barrier_all(int line);
+void cross_set(int mode, Pipe pipe, int id, int line);
+void cross_wait(int id, int line);
 const char* pipe_name(Pipe pipe);
 
 // On-chip memory with a state for each byte: written at all, and which bits hold something
@@ -92,8 +103,8 @@ struct Memory {
     uint32_t* origin;  // for each 32-byte block where its unspecified bits come from, see `Origin`
     uint64_t bytes;
 };
-extern Memory memories[SPACES];
-inline Memory& memory(Space space) { return memories[space]; }
+extern Memory memories[SUBCORES][SPACES];
+inline Memory& memory(Space space) { return memories[running][space]; }
 void provide(Space space);  // makes its bytes exist, all unwritten
 const char* space_name(Space space);
 
@@ -165,7 +176,10 @@ uint64_t allocated(Space space);
 struct Launch {
     uint32_t block, blocks;
     int kernel_type;
-    Atomic atomic;
+    int vector_cores;          // of a block: 0 without a vector side, 2 for a mix of 1 to 2
+    bool cube;                 // whether a block has a cube core
+    Side side;                 // of the subcore that runs now
+    Atomic atomic;             // of its transfers from now on
 };
 Launch& launch();
 void scalar_waits_for_all(int line);
@@ -173,6 +187,7 @@ void scalar_waits_for_all(int line);
 // The entry points of the module, found by their types.
 struct Entry {
     const char* name;
+    int kernel_type;  // a value of AscendC::KernelType
     int arguments;
     const uint64_t* sizes;  // bytes of each argument
     void (*call)(void** arguments);
@@ -201,8 +216,8 @@ struct Caller<F> {
     }
 };
 template <auto F>
-constexpr Entry entry(const char* name) {
-    return Entry{name, Caller<F>::arguments, Caller<F>::sizes, &Caller<F>::call};
+constexpr Entry entry(const char* name, int kernel_type) {
+    return Entry{name, kernel_type, Caller<F>::arguments, Caller<F>::sizes, &Caller<F>::call};
 }
 
 // Names of the buffers of the text, by the line of their InitBuffer call; both written by the

@@ -82,11 +82,12 @@ inline void SyncAll(emu::Line line = emu::Line::here()) {
     emu::stop(emu::UNSUPPORTED, line.at, "SyncAll: cores run one after another here");
 }
 template <uint8_t mode, pipe_t pipe>
-void CrossCoreSetFlag(uint16_t, emu::Line line = emu::Line::here()) {
-    emu::stop(emu::UNSUPPORTED, line.at, "CrossCoreSetFlag: cores run one after another here");
+void CrossCoreSetFlag(uint16_t id, emu::Line line = emu::Line::here()) {
+    emu::cross_set(mode, emu::Pipe(pipe), id, line.at);
 }
-inline void CrossCoreWaitFlag(uint16_t, emu::Line line = emu::Line::here()) {
-    emu::stop(emu::UNSUPPORTED, line.at, "CrossCoreWaitFlag: cores run one after another here");
+template <uint8_t mode = 0, pipe_t pipe = PIPE_S>
+void CrossCoreWaitFlag(uint16_t id, emu::Line line = emu::Line::here()) {
+    emu::cross_wait(id, line.at);
 }
 
 }  // namespace AscendC

@@ -28,8 +28,8 @@
 
 using GM_ADDR = uint8_t*;
 #define KERNEL_TASK_TYPE_DEFAULT(type) ::emu::kernel_type(::AscendC::type, ::emu::Line::here())
-#define ASCEND_IS_AIC (::emu::launch().kernel_type == ::AscendC::KERNEL_TYPE_AIC_ONLY)
-#define ASCEND_IS_AIV (!(ASCEND_IS_AIC))
+#define ASCEND_IS_AIC (::emu::launch().side == ::emu::CUBE_SIDE)
+#define ASCEND_IS_AIV (::emu::launch().side == ::emu::VECTOR_SIDE)
 
 namespace emu {
 
@@ -152,6 +152,14 @@ template <class A>
 struct Same<A, A> {
     static constexpr bool value = true;
 };
+// Has a `type` where the two are different types.
+template <class A, class B>
+struct Unlike {
+    using type = int;
+};
+template <class A>
+struct Unlike<A, A> {};
+
 template <class T, class... Allowed>
 constexpr bool one_of() {
     return (Same<T, Allowed>::value || ...);
@@ -325,10 +333,17 @@ struct DataCopyPadParams {
 inline float ToFloat(const bfloat16_t& x) { return static_cast<float>(x); }
 inline bfloat16_t ToBfloat16(const float& x) { return bfloat16_t(x); }
 
-inline int64_t GetBlockIdx() { return emu::launch().block; }
+// In a mixed kernel a block is a cube core and its vector cores; vector cores count on their own.
+inline int64_t GetSubBlockNum() {
+    return emu::launch().cube && emu::launch().vector_cores ? emu::launch().vector_cores : 1;
+}
+inline int64_t GetSubBlockIdx() {
+    return emu::launch().side == emu::VECTOR_SIDE && emu::launch().cube ? emu::running - 1 : 0;
+}
+inline int64_t GetTaskRation() {
+    return emu::launch().side == emu::VECTOR_SIDE ? GetSubBlockNum() : 1;
+}
+inline int64_t GetBlockIdx() { return emu::launch().block * GetTaskRation() + GetSubBlockIdx(); }
 inline int64_t GetBlockNum() { return emu::launch().blocks; }
-inline int64_t GetSubBlockIdx() { return 0; }
-inline int64_t GetSubBlockNum() { return 1; }
-inline int64_t GetTaskRation() { return 1; }
 
 }  // namespace AscendC
