@@ -9,11 +9,15 @@ for the type checker to say. `fields`, `field`, `replace` and `is_dataclass` wor
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import Field, dataclass, field
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform, overload
 
 Record = TypeVar("Record")
+
+# Words of types whose values hold no other forms.
+_PLAIN = frozenset({"int", "float", "bool", "str", "None", "Span", "DType"})
 
 
 @overload
@@ -84,3 +88,15 @@ def _text(names: tuple[str, ...]) -> Callable[[Any], str]:
         return f"{type(self).__qualname__}({', '.join(parts)})"
 
     return text
+
+
+@cache
+def inner_names(kind: type) -> tuple[str, ...]:
+    """Names of the fields that may hold other forms, alone or in tuples; () if `kind` has none.
+
+    Walks over forms look into these alone: numbers, texts, places and types are most of what is there.
+    """
+    if not is_dataclass(kind):
+        return ()
+    words = ((item.name, str(item.type).replace("|", " ").split()) for item in fields(kind))
+    return tuple(name for name, named in words if not _PLAIN.issuperset(named))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
 from tile2c.transpile.ir.expr import (
@@ -17,6 +17,7 @@ from tile2c.transpile.ir.expr import (
     Var,
     const,
 )
+from tile2c.transpile.record import inner_names
 
 
 def literal(expr: Expr, value: int) -> bool:
@@ -223,8 +224,8 @@ def local(name: str, dtype: DType = INT32) -> Var:
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The expressions directly inside."""
     found: list[Expr] = []
-    for item in fields(expr):
-        value = getattr(expr, item.name)
+    for name in inner_names(type(expr)):
+        value = getattr(expr, name)
         if isinstance(value, Expr):
             found.append(value)
         elif isinstance(value, tuple):
@@ -245,14 +246,14 @@ def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
     if isinstance(expr, Var):
         return values.get(expr.name, expr)
     changes: dict[str, object] = {}
-    for item in fields(expr):
-        value = getattr(expr, item.name)
+    for name in inner_names(type(expr)):
+        value = getattr(expr, name)
         if isinstance(value, Expr):
             new = substitute(value, values)
             if new is not value:
-                changes[item.name] = new
+                changes[name] = new
         elif isinstance(value, tuple) and any(isinstance(part, Expr) for part in value):
-            changes[item.name] = tuple(
+            changes[name] = tuple(
                 substitute(part, values) if isinstance(part, Expr) else part for part in value
             )
     return replace(expr, **changes) if changes else expr  # type: ignore[arg-type]

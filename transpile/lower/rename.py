@@ -8,6 +8,7 @@ from typing import TypeVar
 from tile2c.transpile.ir.expr import Buffer, Const, Var
 from tile2c.transpile.ir.forms import Function, Param
 from tile2c.transpile.lower.simt.names import C_KEYWORDS, in_c_library
+from tile2c.transpile.record import inner_names
 
 T = TypeVar("T")
 
@@ -53,12 +54,12 @@ def _names(value: object, found: set[str]) -> set[str]:
         found.add(value.name)
     elif isinstance(value, Const) and value.name is not None:
         found.add(value.name)
-    if is_dataclass(value):
-        for item in fields(value):
-            _names(getattr(value, item.name), found)
-    elif isinstance(value, tuple):
+    if isinstance(value, tuple):
         for part in value:
             _names(part, found)
+    else:
+        for name in inner_names(type(value)):
+            _names(getattr(value, name), found)
     return found
 
 

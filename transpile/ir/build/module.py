@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir.build import arithmetic
@@ -19,11 +21,13 @@ from tile2c.transpile.ir.forms import Function, Param
 from tile2c.transpile.ir.walk import expressions as expressions_of
 from tile2c.transpile.ir.walk import parts, statements, variables
 
+_WORDS = re.compile(r'''#.*|"""(?s:.*?)"""|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|([^\W\d]\w*)''')
+
 
 def build(kernel: NormalKernel, diagnostics: Diagnostics) -> Function | None:
     """The tile IR of a kernel; None if errors were found, which are then in `diagnostics`."""
     before = sum(item.severity == "error" for item in diagnostics.items)
-    b = Builder(kernel, diagnostics, Names(_identifiers(kernel.module)))
+    b = Builder(kernel, diagnostics, Names(_identifiers(kernel.text)))
     function = _module(b)
     after = sum(item.severity == "error" for item in diagnostics.items)
     if function is None or after > before:
@@ -214,12 +218,6 @@ def _extents(b: Builder, node: cst.BaseExpression, what: str) -> tuple[Expr, ...
     )
 
 
-def _identifiers(module: cst.Module) -> set[str]:
-    found: set[str] = set()
-    pending: list[cst.CSTNode] = [module]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, cst.Name):
-            found.add(node.value)
-        pending.extend(node.children)
-    return found
+def _identifiers(text: str) -> set[str]:
+    """The words of a module, keywords among them, but not those of its comments and strings."""
+    return {word for word in _WORDS.findall(text) if word}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache
 
+from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Const, Load, Var
 from tile2c.transpile.ir.forms import Atomic, Function, Stmt
 from tile2c.transpile.ir.walk import reads, statements, writes
 from tile2c.transpile.lower.plan import Arc, CCall, Loop, TensorMap
+from tile2c.transpile.record import inner_names
 
 
 def global_uses(body: Sequence[Stmt]) -> tuple[set[str], set[str]]:
@@ -77,18 +79,16 @@ def parts(value: object) -> Iterator[object]:
         if isinstance(part, tuple | list):
             waiting.extend(part)
             continue
-        names = _field_names(type(part))  # type: ignore[arg-type]  # a type has a hash
-        if names:
+        kind = type(part)
+        if _is_form(kind):  # type: ignore[arg-type]  # a type has a hash
             yield part
             if not isinstance(part, Load):
-                waiting.extend([getattr(part, name) for name in names])
+                waiting += [getattr(part, name) for name in inner_names(kind)]  # type: ignore[arg-type]
 
 
 @cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    if not is_dataclass(kind) or issubclass(kind, Arc | DType | TensorMap):
-        return ()
-    return tuple(item.name for item in fields(kind))
+def _is_form(kind: type) -> bool:
+    return is_dataclass(kind) and not issubclass(kind, Arc | DType | Span | TensorMap)
 
 
 def with_hidden(
