@@ -12,7 +12,12 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.mark.parametrize(
     ("name", "target"),
-    [("gemm", "cuda:sm_90a"), ("mixed", "hip:gfx942"), ("mixed", "maca:xcore1000")],
+    [
+        ("gemm", "cuda:sm_90a"),
+        ("mixed", "hip:gfx942"),
+        ("mixed", "maca:xcore1000"),
+        ("softmax", "ascendc:ascend910b"),
+    ],  # fmt: skip,
 )
 def test_golden(name: str, target: str, pytestconfig: pytest.Config) -> None:
     text = MIXED if name == "mixed" else (SAMPLES / f"{name}.py").read_text()

@@ -167,7 +167,7 @@ CODES: dict[str, str] = {
     "T2C616": "a map file cannot be read",
     "T2C620": "a kernel file does not compile",
     "T2C621": "the compiler of a target is not there",
-    "T2C622": "a launcher for a target that has none",
+    "T2C622": "a launcher for a target or an argument that has none",
     "T2C630": "the project file cannot be read",
     "T2C631": "a key of the project file that means nothing",
     "T2C632": "a value of the project file that cannot be",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.output import header
 from tile2c.transpile.output.generated import Companion, GeneratedKernel, JsonValue
 from tile2c.transpile.output.manifest import Entry, is_inside
 from tile2c.transpile.output.scope import Scope
+
+if TYPE_CHECKING:
+    from tile2c.transpile.targets import Target
 
 KEY = "launcher"
 
@@ -32,11 +36,10 @@ def with_launcher(
     from tile2c.transpile.render import launcher
 
     target = targets.find(kernel.target)
-    if target.host is None:
+    refusal = _refusal(kernel, target)
+    if refusal is not None:
         if wanted:
-            diagnostics.warning(
-                "T2C622", f"{file} has no launcher: {target.name} kernels get none", None, file=file
-            )
+            diagnostics.warning("T2C622", f"{file} has no launcher: {refusal}", None, file=file)
         return kernel
     parts = header.split(header.normalized(kernel.text))
     lines = parts.header
@@ -62,6 +65,19 @@ def with_launcher(
         "function": made.names.launch,
     }
     return replace(kernel, companions=companions, manifest={**kernel.manifest, KEY: listed})
+
+
+def _refusal(kernel: GeneratedKernel, target: Target) -> str | None:
+    """Why no program can launch this kernel; None if one can."""
+    if target.host is None:
+        return f"{target.name} kernels get none"
+    arguments = kernel.manifest.get("args")
+    for argument in arguments if isinstance(arguments, list) else ():
+        if isinstance(argument, dict) and argument.get("kind") == "scalar":
+            reason = target.host.refused.get(str(argument.get("dtype")))
+            if reason is not None:
+                return f"{argument.get('name')} is a {argument.get('dtype')}, and {reason}"
+    return None
 
 
 def beside(file: str, name: str) -> str:

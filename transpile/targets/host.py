@@ -48,6 +48,16 @@ class Host:
     compute_capability: bool = False  # devices say a version, and a text wants at least one
     tensor_maps: bool = False
     clusters: bool = False
+    errors: str = ""  # whose errors a launcher returns, where the prefix does not say it
+    stream_name: str = ""  # the type of its streams, where it is not apiStream_t
+    stream_is_void: bool = False  # that type is `void*`
+    # Types of scalars that no program can hand over, with the reason.
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def stream_type(self) -> str:
+        """cudaStream_t"""
+        return self.stream_name or f"{self.api}Stream_t"
 
     def for_arch(self, arch: str) -> Host:
         """With the architecture in both commands; {{file}} becomes {file}."""

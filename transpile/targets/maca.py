@@ -58,6 +58,7 @@ _KB = 1024
 # stands behind streams and 16-bit floats is in no public header.
 _HOST = Host(
     api="mc",
+    errors="MACA's runtime",
     headers=("mc_runtime.h",),
     shared_limit="mcDeviceAttributeMaxSharedMemoryPerBlock",
     kernel="__global__ void",

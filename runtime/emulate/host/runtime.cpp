@@ -2,111 +2,19 @@
 // Compiled with the headers of include/VENDOR in front; EMU_API is theirs.
 #include EMU_HEADER
 
-#include <dlfcn.h>
-
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <map>
-#include <mutex>
-#include <string>
-#include <vector>
 
-#include "../abi.h"
-#include "kernels.h"
-
-#define EXPORTED extern "C" __attribute__((visibility("default")))
+#include "device.h"
 
 namespace {
 
 using Error = EMU_API(Error_t);
-using Launch = decltype(&emu_launch);
-using Parameters = decltype(&emu_parameters);
-
-struct Module {
-    Launch launch = nullptr;
-    Parameters parameters = nullptr;
-    std::string path;
-};
-
-struct State {
-    std::mutex mutex;
-    std::map<const char*, size_t> memory;  // start and bytes of each allocation
-    std::map<std::string, Module> modules;
-    std::map<const void*, size_t> dynamic_shared;  // what each kernel was granted
-};
-
-// As the vendor's runtime it has a state of its own; launchers have none.
-State& state() {
-    static State* const whole = new State;  // threads may still run when the process ends
-    return *whole;
-}
 
 thread_local Error last_error = EMU_API(Success);
 
 Error told(Error error) {
     if (error != EMU_API(Success)) last_error = error;
     return error;
-}
-
-std::string own_folder() {
-    Dl_info info;
-    if (!dladdr(reinterpret_cast<void*>(&own_folder), &info) || !info.dli_fname) return ".";
-    const std::string path = info.dli_fname;
-    const size_t slash = path.rfind('/');
-    return slash == std::string::npos ? "." : path.substr(0, slash);
-}
-
-const EmulatedKernel* find_kernel(const void* handle) {
-    for (int i = 0; i < emulated_kernel_count; ++i)
-        if (emulated_kernels[i].handle == handle) return &emulated_kernels[i];
-    return nullptr;
-}
-
-Module* find_module(const char* name) {
-    Module& module = state().modules[name];
-    if (module.launch) return &module;
-    module.path = own_folder() + "/" + name;
-    void* library = dlopen(module.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        std::fprintf(stderr, "tile2c emulator: %s\n", dlerror());
-        return nullptr;
-    }
-    module.parameters = reinterpret_cast<Parameters>(dlsym(library, "emu_parameters"));
-    module.launch = reinterpret_cast<Launch>(dlsym(library, "emu_launch"));
-    return module.launch && module.parameters ? &module : nullptr;
-}
-
-// Lines of the kernel's file for the offsets `a+b+…` of a place, innermost first.
-std::string lines_of(const std::string& library, const std::string& offsets) {
-    std::string found, rest = offsets + "+";
-    for (size_t at; (at = rest.find('+')) != std::string::npos; rest.erase(0, at + 1)) {
-        const unsigned long place = std::strtoul(rest.substr(0, at).c_str(), nullptr, 16);
-        char number[32];
-        std::snprintf(number, sizeof number, "0x%lx", place - 1);
-        const std::string command = "addr2line -i -s -e '" + library + "' " + number + " 2>/dev/null";
-        FILE* lines = popen(command.c_str(), "r");
-        if (!lines) continue;
-        char row[256];
-        while (std::fgets(row, sizeof row, lines)) {
-            if (std::strncmp(row, "kernel:", 7)) continue;
-            const std::string line = std::to_string(std::atoi(row + 7));
-            found += found.empty() ? "line " + line : ", called from line " + line;
-        }
-        pclose(lines);
-    }
-    return found.empty() ? "an unknown line" : found;
-}
-
-void print(const EmulatedKernel& kernel, const Module& module, const EmuReport& report) {
-    std::string text = report.text;
-    for (size_t at; (at = text.find("<pc:")) != std::string::npos;) {
-        const size_t end = text.find('>', at);
-        if (end == std::string::npos) break;
-        text.replace(at, end - at + 1, lines_of(module.path, text.substr(at + 4, end - at - 4)));
-    }
-    std::fprintf(stderr, "%s: %s: %s\n", kernel.text, kernel.name, text.c_str());
 }
 
 Error run(const void* handle, dim3 grid, dim3 block, const uint32_t (&cluster)[3], void** args,
@@ -117,44 +25,25 @@ Error run(const void* handle, dim3 grid, dim3 block, const uint32_t (&cluster)[3
     const auto granted = state().dynamic_shared.find(handle);
     const size_t most = granted == state().dynamic_shared.end() ? emulated_static_shared : granted->second;
     if (shared > most) return EMU_API(ErrorInvalidValue);
-    Module* module = find_module(kernel->module);
-    if (!module) return EMU_API(ErrorInvalidDeviceFunction);
-    std::vector<EmuTensor> tensors;
-    for (const auto& [start, bytes] : state().memory)
-        tensors.push_back({"device memory", const_cast<char*>(start), bytes, 1});
     const uint32_t blocks[] = {grid.x, grid.y, grid.z}, threads[] = {block.x, block.y, block.z};
-    uint64_t sizes[256];
-    const int count = module->parameters(kernel->name, sizes, 256);
-    static EmuReport report;  // under the lock; large
-    module->launch(kernel->name, blocks, threads, cluster, shared, args, count, tensors.data(),
-                   int(tensors.size()), emulated_checks, &report);
-    if (report.kind == EMU_OK) return EMU_API(Success);
-    print(*kernel, *module, report);
-    return EMU_API(ErrorLaunchFailure);
+    switch (run_kernel(*kernel, blocks, threads, cluster, args, shared)) {
+        case EMU_OK: return EMU_API(Success);
+        case NO_MODULE: return EMU_API(ErrorInvalidDeviceFunction);
+        default: return EMU_API(ErrorLaunchFailure);
+    }
 }
 
 }  // namespace
 
 EXPORTED Error EMU_API(Malloc)(void** pointer, size_t bytes) {
     if (!pointer) return told(EMU_API(ErrorInvalidValue));
-    *pointer = nullptr;
-    if (bytes == 0) return EMU_API(Success);
-    constexpr size_t align = 256, guard = 256;  // nothing lies right behind an array
-    auto* start = static_cast<char*>(std::aligned_alloc(align, (bytes + guard + align - 1) / align * align));
-    if (!start) return told(EMU_API(ErrorMemoryAllocation));
-    std::memset(start, 0xff, bytes);  // NaN: nobody has written it
-    std::lock_guard<std::mutex> lock(state().mutex);
-    state().memory[start] = bytes;
-    *pointer = start;
-    return EMU_API(Success);
+    *pointer = bytes == 0 ? nullptr : allocate(bytes);
+    return bytes == 0 || *pointer ? EMU_API(Success) : told(EMU_API(ErrorMemoryAllocation));
 }
 
 EXPORTED Error EMU_API(Free)(void* pointer) {
     if (!pointer) return EMU_API(Success);
-    std::lock_guard<std::mutex> lock(state().mutex);
-    if (!state().memory.erase(static_cast<char*>(pointer))) return told(EMU_API(ErrorInvalidValue));
-    std::free(pointer);
-    return EMU_API(Success);
+    return release(pointer) ? EMU_API(Success) : told(EMU_API(ErrorInvalidValue));
 }
 
 EXPORTED Error EMU_API(Memcpy)(void* to, const void* from, size_t bytes, EMU_API(MemcpyKind)) {

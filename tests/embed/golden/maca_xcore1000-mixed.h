@@ -2,7 +2,7 @@
 //   from     mixed.py by tile2c 0.1.0
 //   target   maca:xcore1000
 //   again    tile2c mixed.py -o . --target maca:xcore1000 --launcher
-//   text     sha256 93517db54fcd  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5a3e5685d7a4  (edit freely: `tile2c --merge` keeps your changes)
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-// What mixed_launch returns: one of these, or a positive error of the mc runtime.
+// What mixed_launch returns: one of these, or a positive error of MACA's runtime.
 enum mixed_launch_status {
     mixed_launch_ok = 0,
     // M is not within 0 to 2147418111
@@ -39,7 +39,7 @@ enum mixed_launch_status {
 // Launches the kernel on the current device and returns at once; nothing was launched if a promise
 // does not hold. Any number of threads may call it. Tensors are dense where no strides are given; a
 // null stream is the default stream.
-// The stream is a mcStream_t.
+// The stream is mcStream_t.
 int mixed_launch(const void* A,  // float16 [M, 64]
                  const int8_t* register_,  // [64]
                  float alpha,  // a float16

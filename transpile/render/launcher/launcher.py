@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tile2c.transpile.targets import Target
 
 Fields = dict[str, object]
+_SHARED = "host"  # the folder of the templates that all launchers share
 
 
 @record
@@ -82,7 +83,7 @@ def write(
         f"kernels  {target.host.together.format(file=stem)}",
     ]
     header = fill(
-        target.templates,
+        (*target.templates, _SHARED),
         "launcher/header.j2",
         **shared,
         lines=head([*lines, sign]),
@@ -101,7 +102,7 @@ def write(
         ],
     )
     text = fill(
-        target.templates,
+        (*target.templates, _SHARED),
         "launcher/source.j2",
         **shared,
         lines=head([*lines, *compiled, sign]),
@@ -176,8 +177,8 @@ def _source(writer: Writer) -> tuple[list[Check], Fields]:
         "clusters": any(part["cluster"] for part in launches),
         "headers": sorted(headers),
         "stream": stream
-        if writer.host.stream
-        else f"static_cast<{writer.host.api}Stream_t>({stream})",
+        if writer.host.stream or writer.host.stream_is_void
+        else f"static_cast<{writer.host.stream_type}>({stream})",
     }
 
 
@@ -257,12 +258,14 @@ def _launch(writer: Writer, launch: Launch, values: dict[str, Fields]) -> Fields
         "entry": launch.entry,
         "when": None if launch.when is None else c(launch.when),
         "grid": ", ".join(c(extent) for extent in launch.grid),
+        "blocks": c(launch.grid[0]),
         "block": ", ".join(str(extent) for extent in launch.block),
         "shared": int(launch.shared_bytes),
         "cluster": ", ".join(map(str, launch.cluster)) if launch.cluster else "",
         "maps": maps,
         "offsets": _offsets(writer, launch),
         "arguments": [_argument(writer, item, values) for item in launch.arguments],
+        "handed": [_handed(item, _argument(writer, item, values)) for item in launch.arguments],
     }
 
 
@@ -287,6 +290,11 @@ def _argument(writer: Writer, item: LaunchArgument, values: dict[str, Fields]) -
     if item.name in values:
         return str(values[item.name]["name"])
     return writer.names.of[item.name]
+
+
+def _handed(item: LaunchArgument, name: str) -> str:
+    """As a kernel takes it that is called by its name: pointers to bytes."""
+    return f"device_bytes({name})" if item.kind in ("tensor", "workspace") else name
 
 
 _SWIZZLES = {"none": "NONE", "32B": "32B", "64B": "64B", "128B": "128B"}

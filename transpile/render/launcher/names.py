@@ -21,7 +21,8 @@ _SYSTEM_HEADERS = frozenset(
     "wctype".split()
 )
 _OURS = frozenset(
-    "Grid address args bfloat_bits blocks box bytes_of ceil_divided dim3 dims divided encode "
+    "Grid address args bfloat_bits blocks box bytes_of ceil_divided cores device_bytes dim3 dims "
+    "divided encode "
     "floor_divided floor_modulo grid half_bits kernels largest_size launch least made memcpy most "
     "needed size_t status steps strides".split()
 )
