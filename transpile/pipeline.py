@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Form = Literal["normal", "ir", "plan"]
 Result = TypeVar("Result")
+FAST = (
+    "fast_accumulation"  # -D fast_accumulation=True: sums of 8-bit floats stay in the matrix unit
+)
 
 
 @record(kw_only=True)
@@ -112,7 +115,7 @@ def again(kernel: NormalKernel, target: str, request: Request) -> str:
     parts = [f"tile2c {quote(PurePosixPath(kernel.source_file).name)} -o . --target {target}"]
     for option in sorted(request.sets()[kernel.variant][1]):
         owner, _, name = option.partition("=")[0].partition("%")[0].rpartition(".")
-        known = name in kernel.parameters or name in kernel.sizes
+        known = name in kernel.parameters or name in kernel.sizes or name == FAST
         if known and (not owner or kernel.name.startswith(owner)):
             parts.append(f"-D {quote(option)}")
     if request.line_info:
@@ -181,7 +184,17 @@ def functions(
     for kernel in _normal_kernels(request, diagnostics):
         function = _attempt(diagnostics, build, kernel, diagnostics)
         if function is not None:
-            yield kernel, function
+            yield kernel, _with_options(request, kernel, function)
+
+
+def _with_options(
+    request: Request, kernel: NormalKernel, function: forms.Function
+) -> forms.Function:
+    """The function with what `-D` says of it beside its parameters and sizes."""
+    if FAST in kernel.parameters or FAST in kernel.sizes:
+        return function  # the program has one of that name
+    values, _ = request.sets()[kernel.variant]
+    return replace(function, fast_accumulation=bool(values.find(FAST, (kernel.name,))))
 
 
 def _functions_by_target(

@@ -13,7 +13,11 @@ import tile2c
 
 PROGRAMS = Path(__file__).parent / "programs" / "products.py"
 TARGET = "cuda:sm_90a"
-TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
+TYPES = {
+    "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32,
+    "float8_e4m3fn": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2,
+    "int8": np.int8, "uint8": np.uint8,
+}  # fmt: skip
 Defines = Mapping[str, object]
 
 ORDERS = (
@@ -38,13 +42,26 @@ def text_of(folder: Path) -> Path:
 def inputs(kernel: str, defines: Defines, m: int, n: int, k: int, seed: int = 0) -> list[Any]:
     """Operands for the sizes, of the type and the majors that the defines ask for."""
     rng = np.random.default_rng(seed)
-    kind = TYPES[str(defines.get("dtype", "float16"))]
+    kinds = [TYPES[str(defines.get("dtype", "float16"))]]
+    kinds.append(TYPES[str(defines["b_dtype"])] if "b_dtype" in defines else kinds[0])
     a = (k, m) if defines.get("trans_A") else (m, k)
     b = (n, k) if defines.get("trans_B") else (k, n)
     shapes = [a, b, b] if kernel == "gated" else [a, b]
     if kernel == "batched":
         shapes = [(2, *shape) for shape in shapes]
-    return [rng.standard_normal(shape).astype(kind) for shape in shapes]
+    if kernel == "scaled":
+        shapes, kinds = [(m, k), (n, k)], [TYPES["float8_e4m3fn"]] * 2
+        steps = -(-k // 128)
+        scales = [rng.random(x, np.float32) + 0.5 for x in ((m, steps), (-(-n // 64), steps))]
+        return [_random(rng, x, y) for x, y in zip(shapes, kinds, strict=True)] + scales
+    return [_random(rng, shape, kinds[min(at, 1)]) for at, shape in enumerate(shapes)]
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...], kind: Any) -> Any:
+    if np.dtype(kind).kind in "iu":
+        limits = np.iinfo(kind)
+        return rng.integers(limits.min, limits.max + 1, shape).astype(kind)
+    return rng.standard_normal(shape).astype(kind)
 
 
 def expected(kernel: str, defines: Defines, operands: list[Any]) -> Any:
@@ -52,6 +69,9 @@ def expected(kernel: str, defines: Defines, operands: list[Any]) -> Any:
     a, b, *more = (x.astype(np.float64) for x in operands)
     a = a.T if defines.get("trans_A") else a
     b = b.T if defines.get("trans_B") else b
+    if kernel == "scaled":
+        first, second = (np.repeat(x, 128, axis=1)[:, : a.shape[1]] for x in more)
+        return (a * first) @ (b * np.repeat(second, 64, axis=0)[: len(b)]).T
     if kernel == "gated":
         return (a @ b) * np.maximum(a @ more[0], 0)
     if kernel == "decayed":

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
+import numpy as np
 import pytest
-from hopper_cases import build, inputs, right
+import tile2c
+from hopper_cases import TARGET, build, inputs, right
 
 SQUARE = {"block_M": 64, "block_N": 64, "block_K": 32}
+FLOATS_8 = {**SQUARE, "block_K": 128, "dtype": "float8_e4m3fn", "trans_B": True}
+BYTES = {
+    **SQUARE, "block_K": 64, "dtype": "int8", "acc_dtype": "int32", "out_dtype": "int32", "trans_B": True
+}  # fmt: skip
 WIDE = {"block_M": 128, "block_N": 256, "block_K": 64, "threads": 256, "num_stages": 4}
 
 # kernel, defines, and sizes M, N, K: tails in each, fewer rounds than stages, rounds that wrap the ring
@@ -30,6 +37,16 @@ CASES = {
     "both turned": ("product", {**SQUARE, "trans_A": True, "trans_B": True}, ((72, 72, 104),)),
     "bfloat16": ("product", {**SQUARE, "dtype": "bfloat16", "out_dtype": "bfloat16"}, ((72, 72, 104),)),
     "float32 out": ("product", {**SQUARE, "out_dtype": "float32"}, ((72, 76, 104), (72, 72, 104))),
+    "8-bit floats": ("product", FLOATS_8, ((72, 72, 160), (1, 16, 16))),
+    "8-bit floats, 256 of K a round": ("product", {**FLOATS_8, "block_K": 256}, ((72, 72, 528),)),
+    "8-bit floats, 96 of K a round": ("product", {**FLOATS_8, "block_K": 96}, ((72, 72, 208),)),
+    "8-bit floats, in parts": (
+        "product", {**FLOATS_8, "block_M": 128, "block_N": 256, "threads": 256}, ((136, 264, 144),)
+    ),
+    "8-bit floats, mixed": ("product", {**FLOATS_8, "b_dtype": "float8_e5m2"}, ((72, 72, 160),)),
+    "8-bit floats, fast": ("product", {**FLOATS_8, "fast_accumulation": True}, ((72, 72, 160),)),
+    "8-bit floats, scaled": ("scaled", {}, ((72, 136, 400), (1, 16, 16))),
+    "bytes": ("product", BYTES, ((72, 76, 160), (1, 16, 16))),
     "batched": ("batched", {}, ((72, 72, 72),)),
     "gated": ("gated", {"block_M": 64, "threads": 128}, ((72, 72, 104),)),
     "decayed": ("decayed", {}, ((72, 72, 104),)),
@@ -57,3 +74,30 @@ def test_promised_and_known_sizes_leave_one_entry(tmp_path: Path) -> None:
     text = build(tmp_path, "product", known)
     assert text.count("__global__") == 1
     assert right(tmp_path, "product", known, inputs("product", known, 72, 72, 104))
+
+
+def test_sums_of_8_bit_floats_are_accurate_unless_fast_ones_are_asked_for(tmp_path: Path) -> None:
+    """Terms of one sign are the bad case: what the matrix unit drops grows with the running sum."""
+    errors = {}
+    rng = np.random.default_rng(0)
+    a, b = (rng.random((64, 2048)).astype(ml_dtypes.float8_e4m3fn) for _ in range(2))
+    want = a.astype(np.float64) @ b.astype(np.float64).T
+    for name, fast in (("accurate", False), ("fast", True)):
+        defines = {**FLOATS_8, "out_dtype": "float32", "fast_accumulation": fast}
+        text = build(tmp_path / name, "product", defines)
+        assert ("C_local_part" in text) is not fast
+        assert "numbers  sums of 8-bit floats" in text
+        (kernel,) = tile2c.load(tmp_path / name, "emulate", target=TARGET).values()
+        got = np.asarray(kernel(a, b)).astype(np.float64)
+        errors[name] = float(np.linalg.norm(got - want) / np.linalg.norm(want))
+    assert errors["accurate"] < 1e-3
+    assert errors["fast"] > 1e-2
+
+
+@pytest.mark.parametrize("turned", [{"trans_B": False}, {"trans_A": True, "trans_B": True}])
+def test_8_bit_operands_that_do_not_lie_along_k_take_the_ordinary_way(
+    tmp_path: Path, turned: dict[str, object]
+) -> None:
+    text = build(tmp_path, "product", {**FLOATS_8, **turned})
+    assert "wgmma" not in text.partition("#include")[2]
+    assert "do not run along K" in text

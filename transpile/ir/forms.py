@@ -398,4 +398,5 @@ class Function:
     comments: tuple[str, ...] = ()
     summary: str = ""
     docstring: tuple[str, ...] = ()  # what texts say of the kernel; `comments` above it they do not
+    fast_accumulation: bool = False  # sums of 8-bit floats may have the few bits of the matrix unit
     span: Span | None = field(default=None, compare=False, repr=False)

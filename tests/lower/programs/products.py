@@ -18,19 +18,23 @@ def product(
     out_dtype="float16",
     trans_A=False,
     trans_B=False,
+    acc_dtype="float32",
+    b_dtype=None,
 ):
     """C = A @ B, each operand as it is or transposed"""
 
     @T.prim_func
     def main(
         A: T.Tensor((K, M) if trans_A else (M, K), dtype),
-        B: T.Tensor((N, K) if trans_B else (K, N), dtype),
+        B: T.Tensor((N, K) if trans_B else (K, N), b_dtype or dtype),
         C: T.Tensor((M, N), out_dtype),
     ):
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_K, block_M) if trans_A else (block_M, block_K), dtype)
-            B_shared = T.alloc_shared((block_N, block_K) if trans_B else (block_K, block_N), dtype)
-            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            B_shared = T.alloc_shared(
+                (block_N, block_K) if trans_B else (block_K, block_N), b_dtype or dtype
+            )
+            C_local = T.alloc_fragment((block_M, block_N), acc_dtype)
             T.clear(C_local)
             for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 if trans_A:
@@ -155,5 +159,38 @@ def staged(M, N, K, block_M=128, block_N=128, block_K=32, num_stages=3, threads=
                 T.gemm(A_shared, B_shared, C_local)
             T.copy(C_local, C_shared)
             T.copy(C_shared, C[by * block_M, bx * block_N])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1])
+def scaled(M, N, K, block_M=64, block_N=64, block_K=128, num_stages=2, threads=128):
+    """C = sum over blocks of K of (A @ B^T) * scale of A's row * scale of B's block of rows"""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((M, K), "float8_e4m3fn"),
+        B: T.Tensor((N, K), "float8_e4m3fn"),
+        scale_A: T.Tensor((M, T.ceildiv(K, block_K)), "float32"),
+        scale_B: T.Tensor((T.ceildiv(N, block_N), T.ceildiv(K, block_K)), "float32"),
+        C: T.Tensor((M, N), "bfloat16"),
+    ):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
+            A_shared = T.alloc_shared((block_M, block_K), "float8_e4m3fn")
+            B_shared = T.alloc_shared((block_N, block_K), "float8_e4m3fn")
+            scales = T.alloc_shared((block_M,), "float32")
+            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            total = T.alloc_fragment((block_M, block_N), "float32")
+            T.clear(total)
+            for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+                T.copy(A[by * block_M, ko * block_K], A_shared)
+                T.copy(B[bx * block_N, ko * block_K], B_shared)
+                scale = scale_B[bx, ko]
+                for i in T.Parallel(block_M):
+                    scales[i] = scale_A[by * block_M + i, ko] * scale
+                T.gemm(A_shared, B_shared, C_local, transpose_B=True, clear_accum=True)
+                for i, j in T.Parallel(block_M, block_N):
+                    total[i, j] += C_local[i, j] * scales[i]
+            T.copy(total, C[by * block_M, bx * block_N])
 
     return main

@@ -14,6 +14,7 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames, walk
 from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, barrier, call, do
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
+from tile2c.transpile.lower.simt.hopper.promotion import promoted
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, store_through_shared
 from tile2c.transpile.lower.simt.pipeline import rest_of
@@ -98,7 +99,13 @@ class ConsumerLowering(BlockLowering):
 
     def _late(self, statements: Sequence[Stmt]) -> bool:
         """Whether a round may leave its products running: a lone warpgroup has nobody to cover it."""
-        return self.roles.groups == 1 and all(isinstance(x, Gemm) for x in statements)
+        return self.roles.groups == 1 and all(
+            isinstance(x, Gemm) and not self._promoted(x) for x in statements
+        )
+
+    def _promoted(self, stmt: Stmt) -> bool:
+        """Whether its sums leave the matrix unit in the middle of things: it is a batch of its own."""
+        return isinstance(stmt, Gemm) and self.roles.products[id(stmt)].part > 0
 
     def _round(self, statements: Sequence[Stmt], start: Expr, late: bool) -> list[Node]:
         """Wait for the tiles, products in batches, other statements between them, release."""
@@ -112,7 +119,8 @@ class ConsumerLowering(BlockLowering):
                 found += self.statement(stmt)
                 continue
             batch.append(stmt)
-            if k + 1 < len(statements) and isinstance(statements[k + 1], Gemm):
+            following = statements[k + 1] if k + 1 < len(statements) else None
+            if isinstance(following, Gemm) and not any(map(self._promoted, (stmt, following))):
                 continue
             found.append(
                 self._batch(batch, statements, start, seen, late, first=first, last=k == last)
@@ -136,6 +144,10 @@ class ConsumerLowering(BlockLowering):
         if first:
             arrived = f"the tiles of round {self.var} have arrived"
             body.append(do("barrier_wait", barrier("full", STAGE), PHASE, remark=arrived))
+        if self._promoted(batch[0]):
+            (gemm,) = batch
+            body += promoted(ctx, gemm, self.roles, self._finish(start, False)[1:] if last else ())
+            return self._batch_step(batch, body)
         pinned = [x.c.buffer.name for x in batch if self._touched_between(x, statements)]
         pins = [self._pin(name) for name in dict.fromkeys(pinned)]
         ctx.need("mma_begin")
@@ -150,6 +162,9 @@ class ConsumerLowering(BlockLowering):
         body.append(do("mma_commit"))
         body += self._finish(start, late) if last else [self._wait(0, "the products are complete")]
         body += pins
+        return self._batch_step(batch, body)
+
+    def _batch_step(self, batch: Sequence[Gemm], body: Sequence[CStmt]) -> Step:
         # A wait ends a product for the whole warpgroup that made it; others have to be told.
         lone = self.roles.groups == 1
         reads = tuple(
@@ -206,6 +221,11 @@ def overwritten_sums(
             if not isinstance(inner, Copy):
                 for name in names:
                     first.setdefault(name, inner)
+    apart = {
+        x.c.buffer.name
+        for x in roles.loop.body
+        if isinstance(x, Gemm) and roles.products[id(x)].part
+    }
     return frozenset(
-        name for name in zeroed if name not in seen and isinstance(first.get(name), Gemm)
+        name for name in zeroed if name not in seen | apart and isinstance(first.get(name), Gemm)
     )

@@ -49,6 +49,7 @@ from tile2c.transpile.lower.simt.hopper.warpgroups import (
     roles_choice,
 )
 from tile2c.transpile.lower.simt.layouts import Layout
+from tile2c.transpile.lower.simt.leading_fills import drop_leading_fills
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
 from tile2c.transpile.lower.simt.steps import Node
@@ -115,7 +116,9 @@ class WithRoles(ordinary.LoweredLaunch):
             for x in products
             if x.a.buffer.name in self.roles.held
         }
-        taken = sum(plan.sums for plan in sums.values()) + sum(x.sums // 2 for x in held.values())
+        taken = sum(plan.registers for plan in sums.values()) + sum(
+            x.sums // 2 for x in held.values()
+        )
         self.registers = plan_registers(self.roles.groups, taken)
         ctx.choices.append(roles_choice(self.roles.groups, self.registers))
         layouts = {name: accumulator_layout(ctx, plan) for name, plan in {**sums, **held}.items()}
@@ -130,7 +133,7 @@ class WithRoles(ordinary.LoweredLaunch):
         if len(ways) > 1:
             raise Unfit("the gemms of the loop split their tiles in different ways")
         self._note_positive()
-        self.zeroed, statements = ordinary.drop_leading_fills(ctx, self.body)
+        self.zeroed, statements = drop_leading_fills(ctx, self.body)
         self._assign(layouts)
         loop = self.roles.loop
         runs = ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)
@@ -390,7 +393,7 @@ class WithRoles(ordinary.LoweredLaunch):
         return replace(
             plan,
             constants=(*plan.constants, *self.own_constants()),
-            notes=role_notes(self.roles, self._maps()),
+            notes=(*role_notes(self.roles, self._maps()), *plan.notes),
         )
 
     def own_constants(self) -> tuple[Const, ...]:

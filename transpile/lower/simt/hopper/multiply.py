@@ -15,7 +15,10 @@ from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
 from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS, WarpgroupPlan
 from tile2c.transpile.lower.simt.values import Place, convert
 
-_STEP = 16
+_WORDS = {
+    "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
+    "int8": "s8", "uint8": "u8",
+}  # fmt: skip
 
 
 def multiply(ctx: Context, gemm: Gemm, roles: Roles, overwrites: Expr | None) -> Section:
@@ -30,8 +33,8 @@ def multiply(ctx: Context, gemm: Gemm, roles: Roles, overwrites: Expr | None) ->
     if gemm.a.buffer.scope == "fragment":
         a = _held(ctx, gemm, b.local(m) if several else const(0), b.local(k))
     else:
-        a = _a_descriptor(ctx, gemm, roles, plan, row, b.local(k))
-    bb = _b_descriptor(ctx, gemm, roles, plan, b.local(k))
+        a = a_descriptor(ctx, gemm, roles, plan, row, b.local(k))
+    bb = b_descriptor(ctx, gemm, roles, plan, const(0), b.local(k))
     sums = Element(
         dtype=gemm.c.buffer.dtype,
         array=gemm.c.buffer.name,
@@ -44,7 +47,7 @@ def multiply(ctx: Context, gemm: Gemm, roles: Roles, overwrites: Expr | None) ->
     for name in (k, m):
         ctx.namer.release(name)
     extent = gemm.a.shape[0] if gemm.transpose_a else gemm.a.shape[1]
-    steps = _loop(k, extent, const(_STEP), (product,), unroll=True)
+    steps = _loop(k, extent, const(plan.step), (product,), unroll=True)
     return Section(
         comments=(*gemm.comments, gemm.quote), body=(steps,), span=gemm.span, blank=False
     )
@@ -97,9 +100,10 @@ def name_groups(ctx: Context, plan: WarpgroupPlan, group: Expr) -> None:
 # ---- descriptors
 
 
-def _a_descriptor(
+def a_descriptor(
     ctx: Context, gemm: Gemm, roles: Roles, plan: WarpgroupPlan, row: Expr, k: Expr
 ) -> CCall:
+    """The first operand from `row` of the warpgroup's and from `k` on."""
     load = roles.load_of(gemm.a.buffer)
     first = b.add(group_part(ctx, plan, "m"), row)
     return _descriptor(ctx, load, roles.stage_of(load), first, k, along_k=not gemm.transpose_a)
@@ -114,9 +118,12 @@ def _held(ctx: Context, gemm: Gemm, tile: Expr, k: Expr) -> Expr:
     return Address(dtype=buffer.dtype, element=element)
 
 
-def _b_descriptor(ctx: Context, gemm: Gemm, roles: Roles, plan: WarpgroupPlan, k: Expr) -> CCall:
+def b_descriptor(
+    ctx: Context, gemm: Gemm, roles: Roles, plan: WarpgroupPlan, column: Expr, k: Expr
+) -> CCall:
+    """The second operand from `column` of the warpgroup's and from `k` on."""
     load = roles.load_of(gemm.b.buffer)
-    first = group_part(ctx, plan, "n")
+    first = b.add(group_part(ctx, plan, "n"), column)
     return _descriptor(ctx, load, roles.stage_of(load), first, k, along_k=gemm.transpose_b)
 
 
@@ -149,15 +156,21 @@ def _descriptor(
 
 def _instruction(ctx: Context, gemm: Gemm, plan: WarpgroupPlan) -> str:
     """Asks for the wrapper of this shape and these operands; gives its name."""
-    kind = gemm.a.buffer.dtype.name
+    kind, output = gemm.a.buffer.dtype.name, gemm.c.buffer.dtype.name
     count = plan.n // 2
     held = gemm.a.buffer.scope == "fragment"
+    wide = kind in ("float16", "bfloat16")
+    turned = [int(gemm.transpose_a), int(not gemm.transpose_b)][1 if held else 0 :] if wide else []
+    signs = [] if output == "int32" else [1, 1]
+    types = [_WORDS[x.buffer.dtype.name] for x in (gemm.a, gemm.b)]
     fields: dict[str, str | int | bool] = {
         "n": plan.n,
+        "k": plan.step,
         "tiles": plan.n // 8,
-        "type": {"float16": "f16", "bfloat16": "bf16"}[kind],
-        "a_turned": int(gemm.transpose_a),
-        "b_turned": int(not gemm.transpose_b),
+        "sum": ctx.target.dialect.types[output],
+        "register": "r" if output == "int32" else "f",
+        "types": ".".join(["s32" if output == "int32" else "f32", *types]),
+        "immediates": "".join(f", {x}" for x in (*signs, *turned)),
         "registers": _quoted([f"%{i}" for i in range(count)]),
         "operands": _rows([f"ROW({i})" for i in range(plan.n // 8)]),
         "held": held,
@@ -166,15 +179,15 @@ def _instruction(ctx: Context, gemm: Gemm, plan: WarpgroupPlan) -> str:
         "operand_b": f"%{count + (4 if held else 1)}",
         "accumulate": f"%{count + (5 if held else 2)}",
     }
-    name = f"mma_m64n{plan.n}k16{'_held' if held else ''}"
+    name = f"mma_m64n{plan.n}k{plan.step}{'_held' if held else ''}"
     others = [
         dict(helper.fields)
         for helper in ctx.helpers.values()
         if helper.template == "mma_wgmma" and dict(helper.fields)["name"] == name
     ]
     if any(other != {"name": name, **fields} for other in others):
-        turned = "".join("n" if fields[side] else "t" for side in ("a_turned", "b_turned"))
-        name = f"{name}_{fields['type']}_{turned}"
+        majors = "".join("n" if x else "t" for x in (gemm.transpose_a, not gemm.transpose_b))
+        name = "_".join([name, *dict.fromkeys(types), *([majors] if wide else [])])
     ctx.need("mma_wgmma", name=name, **fields)
     return name
 

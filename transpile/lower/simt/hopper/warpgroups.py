@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tile2c.transpile.ir.expr import Const
 from tile2c.transpile.ir.forms import Gemm
 from tile2c.transpile.lower.plan import Choice
 from tile2c.transpile.lower.simt.context import Context
@@ -14,7 +15,10 @@ from tile2c.transpile.record import record
 
 THREADS = 128  # of a warpgroup
 _ROWS = 64  # of an instruction
-_STEP = 16  # of K, for 16-bit inputs
+_STEP_BYTES = 32  # of K, of one instruction
+_FLOATS_8 = ("float8_e4m3fn", "float8_e5m2")
+_BYTES = ("int8", "uint8")
+_EXACT_DEPTH = 128  # of K: what 8-bit floats may add up to within the matrix unit
 _FILE = 65536  # registers of an SM
 _SPARE = 32  # registers a consumer needs beside its sums
 _PRODUCER = 24  # registers that are enough to start copies; setmaxnreg's least
@@ -29,11 +33,19 @@ class WarpgroupPlan:
     tiles_m: int
     n: int  # columns of a warpgroup, and of an instruction
     k: int
+    step: int  # of K, of an instruction
+    part: int = 0  # columns whose sums leave the matrix unit together; 0: they stay there
+    depth: int = 0  # of K, after which they leave
 
     @property
     def sums(self) -> int:
         """Registers of a thread that hold sums."""
         return self.tiles_m * self.n // 2
+
+    @property
+    def registers(self) -> int:
+        """Registers of sums, and of those that are fresh from the matrix unit."""
+        return self.sums + self.part // 2
 
 
 @record(kw_only=True)
@@ -46,19 +58,12 @@ class Registers:
 
 def plan_warpgroups(ctx: Context, gemm: Gemm, groups: int) -> WarpgroupPlan:
     """Splits M between the warpgroups, N only what M does not take; raises Unfit."""
-    kinds = {gemm.a.buffer.dtype.name, gemm.b.buffer.dtype.name}
-    if (
-        len(kinds) > 1
-        or not kinds <= {"float16", "bfloat16"}
-        or gemm.c.buffer.dtype.name != "float32"
-    ):
-        inputs = " and ".join(sorted(kinds))
-        raise Unfit(f"gemms of {inputs} into {gemm.c.buffer.dtype.name} have no wgmma here")
+    step = _step(gemm)
     if gemm.c.buffer.scope != "fragment":
         raise Unfit(f"{gemm.c.buffer.name} is no fragment")
     m, n, k = gemm_extents(gemm)
-    if k % _STEP:
-        raise Unfit(f"K of a tile is {k}, and wgmma takes multiples of {_STEP}")
+    if k % step:
+        raise Unfit(f"K of a tile is {k}, and wgmma takes multiples of {step}")
     if m % _ROWS:
         raise Unfit(f"tiles of {m} rows are not made of the 64 rows that one wgmma takes")
     blocks = m // _ROWS
@@ -72,14 +77,70 @@ def plan_warpgroups(ctx: Context, gemm: Gemm, groups: int) -> WarpgroupPlan:
         raise Unfit(
             f"{groups} warpgroups cannot share a {m} x {n} tile in parts of at most 256 columns"
         )
-    plan = WarpgroupPlan(groups_m=across, groups_n=rest, tiles_m=blocks // across, n=n // rest, k=k)
+    plan = WarpgroupPlan(
+        groups_m=across, groups_n=rest, tiles_m=blocks // across, n=n // rest, k=k, step=step
+    )
+    plan = _with_promotion(ctx, gemm, plan, groups)
+    if gemm.a.buffer.dtype.name in _BYTES and plan.n > 24 and plan.n % 16:
+        raise Unfit(f"{plan.n} columns a warpgroup, and wgmma of bytes takes multiples of 16")
+    size = f"m64n{plan.part or plan.n}k{step}"
     ctx.choices.append(
         Choice(
             name=f"warpgroups of {gemm.c.buffer.name}",
             value=f"{across} x {rest}",
-            reason=f"each computes {m // across} x {plan.n} with wgmma m64n{plan.n}k16; rows are split first",
+            reason=f"each computes {m // across} x {plan.n} with wgmma {size}; rows are split first",
         )
     )
+    return plan
+
+
+def _step(gemm: Gemm) -> int:
+    """K of an instruction for the operands' types; raises Unfit where there is none."""
+    a, b, c = (x.buffer.dtype for x in (gemm.a, gemm.b, gemm.c))
+    kinds = {a.name, b.name}
+    halves = len(kinds) == 1 and kinds <= {"float16", "bfloat16"}
+    floats = halves or kinds <= set(_FLOATS_8)
+    if not (floats and c.name == "float32") and not (kinds <= set(_BYTES) and c.name == "int32"):
+        inputs = " and ".join(sorted(kinds))
+        raise Unfit(f"gemms of {inputs} into {c.name} have no wgmma here")
+    if not halves:
+        for side, along_k in ((gemm.a, not gemm.transpose_a), (gemm.b, gemm.transpose_b)):
+            if not along_k:
+                raise Unfit(
+                    f"rows of {side.buffer.name} do not run along K, as wgmma wants 8-bit ones"
+                )
+        if gemm.a.buffer.scope == "fragment":
+            raise Unfit(f"{gemm.a.buffer.name} is a fragment of 8-bit elements")
+    return _STEP_BYTES // a.bytes
+
+
+def _with_promotion(ctx: Context, gemm: Gemm, plan: WarpgroupPlan, groups: int) -> WarpgroupPlan:
+    """How far sums of 8-bit floats stay in the matrix unit, and how much leaves it at once.
+
+    The reference's fast accumulation leaves them there; so may products that start from zero and are short.
+    """
+    if gemm.a.buffer.dtype.name not in _FLOATS_8:
+        return plan
+    if ctx.function.fast_accumulation:
+        return _noted(ctx, plan, "sums of 8-bit floats stay in the matrix unit, which keeps few bits: "
+                      "fast_accumulation=True")  # fmt: skip
+    fresh = isinstance(gemm.clear, Const) and bool(gemm.clear.value)
+    if fresh and plan.k <= _EXACT_DEPTH:
+        return plan
+    depth = next(x for x in range(_EXACT_DEPTH, 0, -plan.step) if plan.k % x == 0)
+    budget = consumer_registers(groups) - _SPARE - plan.sums
+    for count in (1, 2, 4, 8):
+        part = plan.n // count
+        if plan.n % count == 0 and part % 8 == 0 and part // 2 <= budget:
+            plan = replace(plan, part=part, depth=depth)
+            words = f"sums of 8-bit floats leave the matrix unit, which keeps few bits, after {depth} of K"
+            return _noted(ctx, plan, words)
+    raise Crowded(_crowded(plan.sums, consumer_registers(groups)))
+
+
+def _noted(ctx: Context, plan: WarpgroupPlan, words: str) -> WarpgroupPlan:
+    if words not in ctx.notes:
+        ctx.notes.append(words)
     return plan
 
 
@@ -94,7 +155,17 @@ def roles_choice(groups: int, registers: Registers) -> Choice:
 
 def held_plan(gemm: Gemm, plan: WarpgroupPlan) -> WarpgroupPlan:
     """How a first operand lies in registers: as sums of its shape would (PTX, wgmma's fragments)."""
-    return replace(plan, n=gemm_extents(gemm)[2])
+    return replace(plan, n=gemm_extents(gemm)[2], part=0)
+
+
+def consumer_registers(groups: int) -> int:
+    """The most registers a consumer's thread can have."""
+    total = (groups + 1) * THREADS
+    share = min(_FILE // total // 8 * 8, 255)
+    if groups == 1:
+        return share
+    left = share * total - _PRODUCER * THREADS
+    return min(left // (groups * THREADS) // 8 * 8, 240)
 
 
 def plan_registers(groups: int, sums: int) -> Registers:
@@ -105,8 +176,7 @@ def plan_registers(groups: int, sums: int) -> Registers:
         if sums + _SPARE > share:
             raise Crowded(_crowded(sums, share))
         return Registers(producer=None, consumer=share)
-    left = share * total - _PRODUCER * THREADS
-    consumer = min(left // (groups * THREADS) // 8 * 8, 240)
+    consumer = consumer_registers(groups)
     producer = min((share * total - consumer * groups * THREADS) // THREADS // 8 * 8, 40)
     if sums + _SPARE > consumer:
         raise Crowded(_crowded(sums, consumer))
