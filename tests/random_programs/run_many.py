@@ -5,8 +5,9 @@
     python tests/random_programs/run_many.py --shards 4 --shard 1  every fourth batch, from the second on
     python tests/random_programs/run_many.py --target hip:gfx942 --first 5000 --programs 500
 
-A seed is a program and, by its last two digits, a target (`target_of`). Each batch of seeds is a process of its
-own, so a crash or a hang costs no more than one batch: its programs are then tried one by one.
+A seed is a program and, by its last two digits, a target (`target_of`). Each batch of seeds is a
+process of its own, so a crash or a hang costs no more than one batch: its programs are then tried
+one by one.
 The last line counts; `--report` writes the same as JSON. The exit status is 1 when anything failed.
 Programs that fail are shown with their seed: `show_program.py SEED` makes them again, smaller.
 """
@@ -31,8 +32,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from random_harness import Outcome, run_batch, target_of, transpiled  # noqa: E402
-from tile_programs import made  # noqa: E402
+from random_harness import Outcome, run_batch, target_of, transpiled
+from tile_programs import made
 
 BATCH = 40  # programs of one compilation
 PATIENCE = 240.0  # seconds for one batch
@@ -179,6 +180,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--target", help="one target for all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--limit", type=float, default=36_000.0, help="seconds")
+    parser.add_argument("--batch", type=int, default=BATCH, help="programs of one compilation")
     parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--shard", type=int, default=0)
     parser.add_argument("--report", type=Path, help="a file for the outcome as JSON")
@@ -188,7 +190,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     seeds = range(options.first, options.first + options.programs)
-    mine = batches(seeds, options.target)[options.shard :: options.shards]
+    mine = batches(seeds, options.target, options.batch)[options.shard :: options.shards]
     planned = sum(len(batch.seeds) for batch in mine)
     tally, started, told = Tally(), time.monotonic(), 0
     with tempfile.TemporaryDirectory(

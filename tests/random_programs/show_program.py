@@ -32,7 +32,8 @@ def smaller(program: TileProgram) -> Iterator[TileProgram]:
 
 
 def main() -> None:
-    seed, target = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else target_of(seed)
+    seed = int(sys.argv[1])
+    target = sys.argv[2] if len(sys.argv) > 2 else target_of(seed)
     program = made(Random(seed), f"k{seed}")
     folder = Path(tempfile.mkdtemp(prefix="tile-program-"))
     found = outcome_of(seed, program, target, folder)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 from expressions_drawn import computable, drawn, stored
 from number_rules import FLOATS, INTEGERS, STORED_FLOATS, Number, fits, joined
+from statements_more import MORE
 from tile_programs import Shape, Tensor, input_dtype
 
 VARIABLES = {"M": "i", "N": "j", "K": "k"}
@@ -178,6 +180,7 @@ class Launch:
             (1, self.running),
         ]
         draws = [draw for weight, draw in kinds for _ in range(weight)]
+        draws += [partial(more, self) for weight, more in MORE for _ in range(weight)]
         self.load("MN")
         for _ in range(self.random.randint(2, 6)):
             self.random.choice(draws)()
@@ -332,12 +335,23 @@ class Launch:
     def product(self) -> None:
         """A product over K, in a serial or a pipelined loop."""
         dtype = self.random.choice(
-            ("float16", "float16", "bfloat16", "float32", "int8", "uint8", "float64", "float8_e4m3")
+            (
+                "float16",
+                "float16",
+                "bfloat16",
+                "float32",
+                "int8",
+                "uint8",
+                "float64",
+                *STORED_FLOATS,
+            )
         )
         a_dims = self.random.choice(("MK", "MK", "KM"))
         b_dims = self.random.choice(("KN", "KN", "NK"))
         a, b = self.input(a_dims, (dtype,)), self.input(b_dims, (dtype,))
         into = {"int8": "int32", "uint8": "int32", "float64": "float64"}.get(dtype, "float32")
+        if dtype == "float16" and self.random.random() < 0.2:
+            into = dtype
         a_tile = self.tile(a_dims, dtype, "shared")
         b_tile = self.tile(b_dims, dtype, "shared")
         total = self.tile("MN", into, "fragment")
@@ -365,6 +379,8 @@ class Launch:
         most = max(abs(a.low), abs(a.high)) * max(abs(b.low), abs(b.high))
         bound = most * steps * self.shape.tile["K"]
         exact = a.exact and b.exact and into == "int32"
+        if not fits(into, -bound, bound):
+            bound = 1e4
         self.know(total, Number("", into, -bound, bound, exact), dtype == "float32")
 
     def add_up(self) -> None:

@@ -1,21 +1,25 @@
 """Programs made by chance: run with both checks on, each equals its meaning or is refused at a place.
 
 Ten thousand of them, about an hour on two cores:
-    pytest -m slow tests/random_programs -n 2
+    python tests/random_programs/run_many.py
 A seed that fails is made again by `python tests/random_programs/show_program.py SEED [TARGET]`, which
 leaves out statements for as long as it still fails.
 """
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections import Counter
 from pathlib import Path
 from random import Random
 
 import pytest
+import run_many
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_harness import run_batch, run_programs, transpiled
+from random_harness import Outcome, run_batch, run_programs, transpiled
 from tile_programs import made
 
 CUDA, HOPPER, HIP, ASCEND = "cuda:sm_80", "cuda:sm_90a", "hip:gfx942", "ascendc:ascend910b"
@@ -27,7 +31,6 @@ BATCHES = [
     (HIP, 200, 50, 15),
     (ASCEND, 300, 60, 58),
 ]
-WHOLE, STEP = 10_000, 100
 
 
 def check(target: str, seeds: range, refused: int, folder: Path) -> None:
@@ -62,12 +65,33 @@ def test_every_program_is_transpiled_or_refused_at_a_place(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, WHOLE, STEP))
-def test_ten_thousand_programs(tmp_path: Path, first: int) -> None:
-    """Of a hundred, ten go to HIP and ten to Hopper."""
-    check(CUDA, range(first, first + 80), 2, tmp_path)
-    check(HIP, range(first + 80, first + 90), 6, tmp_path)
-    check(HOPPER, range(first + 90, first + STEP), 2, tmp_path)
+def test_ten_thousand_programs(capfd: pytest.CaptureFixture[str]) -> None:
+    """For all targets, those that CI does not try as well."""
+    status = run_many.main(["--programs", "10000"])
+    told = capfd.readouterr().out
+    assert status == 0 and "10000 of 10000 programs" in told, told
+
+
+def test_programs_over_processes_are_counted(capfd: pytest.CaptureFixture[str]) -> None:
+    """Two shards of a few programs are the whole; a target that is named is the only one."""
+    for shard in ("0", "1"):
+        options = ["--programs", "4", "--shards", "2", "--shard", shard, "--jobs", "1"]
+        assert run_many.main([*options, "--target", CUDA, "--batch", "2"]) == 0
+        assert "2 of 2 programs tried" in capfd.readouterr().out
+
+
+def test_a_process_that_dies_costs_its_program_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(seeds: list[int], target: str, folder: Path) -> list[Outcome]:
+        if 3 in seeds:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if 5 in seeds:
+            time.sleep(60)
+        return [Outcome(seed, target, "ok", "", "") for seed in seeds]
+
+    monkeypatch.setattr(run_many, "run_batch", dies)
+    waiting = run_many.batches(range(8), CUDA, 2)
+    found = {outcome.seed: outcome.kind for outcome in run_many.run(waiting, 2, 60, patience=1)}
+    assert found == {**dict.fromkeys(range(8), "ok"), 3: "dies", 5: "hangs"}
 
 
 @pytest.mark.slow

@@ -78,6 +78,12 @@ def drawn_shape(random: Random) -> Shape:
     if random.random() < 0.4:  # what matrix instructions like
         tile = {"M": random.choice((16, 32, 64)), "N": random.choice((8, 16, 32)), "K": 16}
         tile["K"] = random.choice((16, 32))
+    if random.random() < 0.08:  # what a warpgroup's instructions like
+        tile = {"M": random.choice((64, 128)), "N": random.choice((8, 16, 32)), "K": 32}
+        tile["K"] = random.choice((16, 32, 64))
+        warpgroups = random.choice((128, 128, 256, 384))
+    else:
+        warpgroups = 0
     for letter in "MN":
         sizes[letter] = min(sizes[letter], 3 * tile[letter])
     sizes["K"] = min(sizes["K"], 4 * tile["K"])
@@ -86,7 +92,7 @@ def drawn_shape(random: Random) -> Shape:
         sizes["M"] = max(1, sizes["M"] // 2)
     dynamic = frozenset(letter for letter in "MNK" if random.random() < 0.35)
     style = random.choice(("plain", "lazy", "eager"))
-    return Shape(sizes, tile, random.choice(THREADS), batched, dynamic, style)
+    return Shape(sizes, tile, warpgroups or random.choice(THREADS), batched, dynamic, style)
 
 
 def input_dtype(random: Random) -> str:

@@ -372,6 +372,11 @@ class Calls:
 
     def spread_over(self, dst: Value, src: Value) -> None:
         """dst (a tile or a row) = src, one number for each row or for all."""
+        if self.tiles.target.widen.get(dst.dtype.name) is not None:  # their bits can be added to 0
+            bits = DTYPES["int16"]
+            dst, src = (
+                replace(value, ref=replace(value.at, view=bits), dtype=bits) for value in (dst, src)
+            )
         self.fill(dst, Const(dtype=dst.dtype, value=0))
         self.broadcast("Add", dst, dst, src)
 

@@ -11,10 +11,11 @@ from tile2c.transpile.ir import walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Load, Select, Var, const
 from tile2c.transpile.ir.forms import Stmt
+from tile2c.transpile.lower.cores.call_types import check_call
 from tile2c.transpile.lower.cores.extents import Clip, Edges, Key
 from tile2c.transpile.lower.cores.layouts import Layout, times
 from tile2c.transpile.lower.cores.names import Names
-from tile2c.transpile.lower.cores.plan import Local, Step
+from tile2c.transpile.lower.cores.plan import Local, Step, TileRef
 from tile2c.transpile.lower.cores.scalars import Scalars
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.facts import Facts
@@ -60,7 +61,12 @@ class Context:
             self.marks, self.remark = (), ""
         if step.span is None:
             step = replace(step, span=self.span)
+        check_call(step, self.target, self._elements, self.span)
         self.scopes[-1].steps.append(step)
+
+    def _elements(self, ref: TileRef) -> str | None:
+        dtype = ref.view or self.tiles.dtype(ref.tile)
+        return dtype.name if dtype is not None else None
 
     def mark(self, stmt: Stmt) -> None:
         """The author's comments and statement stand above the next step."""

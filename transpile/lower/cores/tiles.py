@@ -68,6 +68,14 @@ class Tiles:
             if found.name == name:
                 found.free = True
 
+    def dtype(self, name: str) -> DType | None:
+        """The elements of a tile; None for a name that is none."""
+        if name in self.layouts:
+            return self.layouts[name].buffer.dtype
+        if name in self.lasting:
+            return self.lasting[name].dtype
+        return next((found.dtype for found in self.scratch if found.name == name), None)
+
     def index_tile(self, count: int, dtype: DType) -> str:
         """The tile that holds 0, 1, 2, ..., filled before the first block."""
         for tile in self.lasting.values():
