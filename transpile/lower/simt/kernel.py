@@ -8,13 +8,11 @@ from math import isinf, isnan
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.dtypes import BOOL, INT32
-from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var, const
+from tile2c.transpile.ir.expr import Buffer, Expr
 from tile2c.transpile.ir.forms import (
     For,
     Function,
     Launch,
-    Let,
     Pipelined,
     Scan,
     Stmt,
@@ -22,18 +20,13 @@ from tile2c.transpile.ir.forms import (
 from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copies_as_loops
-from tile2c.transpile.lower.facts import Facts
 from tile2c.transpile.lower.plan import (
     Arc,
     Body,
-    CCall,
     CStmt,
-    Declarator,
-    Do,
     Entry,
     EntryParam,
     LaunchPlan,
-    Local,
     Plan,
     Section,
 )
@@ -41,12 +34,26 @@ from tile2c.transpile.lower.rename import author_names, rename_reserved
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context, CopyKind
 from tile2c.transpile.lower.simt.divergence import Divergence, check_bounds
+from tile2c.transpile.lower.simt.entry_points import (
+    aligned_pitches,
+    entries,
+    entry_params,
+    grid,
+    launch_note,
+)
 from tile2c.transpile.lower.simt.fit_reductions import fit_reductions
 from tile2c.transpile.lower.simt.frames import Apart, Frames, walk
 from tile2c.transpile.lower.simt.hand_over import hand_over
 from tile2c.transpile.lower.simt.helper_order import ordered
+from tile2c.transpile.lower.simt.kernel_head import (
+    block_indices,
+    fragments,
+    local_arrays,
+    prologue,
+)
 from tile2c.transpile.lower.simt.late_reductions import meet_after_loops
 from tile2c.transpile.lower.simt.launches import lower_launches
+from tile2c.transpile.lower.simt.leading_fills import drop_leading_fills
 from tile2c.transpile.lower.simt.loop_phases import tile_phases
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
@@ -68,6 +75,7 @@ from tile2c.transpile.lower.simt.signature import (
     need_conversions,
     size_note,
 )
+from tile2c.transpile.lower.simt.starting_facts import starting_facts
 from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
 from tile2c.transpile.lower.simt.steps import Node
 from tile2c.transpile.lower.simt.sum_over_iterations import sum_over_iterations
@@ -84,7 +92,6 @@ from tile2c.transpile.lower.simt.uses import (
     names_in,
     with_hidden,
 )
-from tile2c.transpile.lower.simt.values import Place, convert
 from tile2c.transpile.record import record
 from tile2c.transpile.targets.simt import SimtTarget
 
@@ -164,37 +171,6 @@ class SharedNames:
         self.reducers.update(other.reducers)
         self.copies.update(other.copies)
         self.kinds.update(other.kinds)
-
-
-def starting_facts(function: Function, launch: Launch) -> Facts:
-    """Ranges of block indices; what the author promised of sizes."""
-    facts = Facts()
-    for condition in function.assumptions:
-        facts = _assume(facts, condition)
-    for var, extent in zip(launch.blocks, launch.grid, strict=True):
-        facts = facts.with_range(var, const(0), extent)
-    for var, count in zip(launch.thread_vars, launch.threads, strict=False):
-        facts = facts.with_range(var, const(0), const(count))
-    for param in function.params:  # tensors have no negative extents
-        for extent in param.tensor.shape if param.tensor is not None else ():
-            if not isinstance(extent, Const | Var):
-                facts = facts.with_condition(b.compare(">=", extent, const(0)))
-    for stmt in statements(launch.body):
-        if isinstance(stmt, Let):
-            facts = facts.with_meaning(stmt.var, stmt.value)
-    return facts
-
-
-def _assume(facts: Facts, condition: Expr) -> Facts:
-    from tile2c.transpile.ir.expr import Binary, Compare
-
-    if isinstance(condition, Compare) and condition.op == "==" and b.literal(condition.b, 0):
-        inner = condition.a
-        if isinstance(inner, Binary) and inner.op in ("%", "truncmod") and isinstance(inner.a, Var):
-            by = b.known(inner.b)
-            if by:
-                return facts.with_divisor(inner.a, by)
-    return facts.with_condition(condition)
 
 
 class LoweredLaunch:
@@ -351,130 +327,16 @@ class LoweredLaunch:
         return (*parts, *steps)
 
     def _prologue(self, steps: Sequence[CStmt]) -> tuple[CStmt, ...]:
-        """The thread's names that the text uses; attempts that were given up may have left others."""
-        wanted, used = self.ctx.wanted, names_in(steps)
-        for name in reversed(list(wanted)):
-            others = tuple(value for other, value in wanted.items() if other != name)
-            if name not in used | names_in(others) and not self._in_names(name):
-                del wanted[name]
-        return self.ctx.prologue()
+        return prologue(self.ctx, steps)
 
     def _fragments(self) -> list[CStmt]:
-        ctx = self.ctx
-        found: list[CStmt] = []
-        names = names_in(self.nodes)
-        for buffer in ctx.launch.buffers:
-            if buffer.scope != "fragment" or buffer.name not in names:
-                continue
-            layout = ctx.layouts[buffer.name]
-            extents = [] if layout.scalar else [axis.extent for axis in layout.axes]
-            ctype = None
-            if layout.element == "vector":
-                ctype = ctx.vector_type(buffer.dtype, extents[-1])
-                extents = extents[:-1]
-            vector = buffer.name in ctx.aligned_fragments
-            quote = self.zeroed.get(buffer.name)
-            from tile2c.transpile.render.expressions import CPrinter
-
-            printer = CPrinter(ctx.target.dialect)
-            shape = ", ".join(printer(b.in_words(extent)) for extent in buffer.shape)
-            where = "each thread's part" if buffer.name in ctx.own_parts else "over the block"
-            remark = f"[{shape}] {where}" + (f"; {quote}" if quote else "")
-            dims = tuple(const(extent) for extent in extents)
-            name = Declarator(name=buffer.name, dims=dims, zero=quote is not None)
-            found.append(
-                Local(
-                    dtype=buffer.dtype,
-                    ctype=ctype,
-                    names=(name,),
-                    const=False,
-                    align=extents[-1] * buffer.dtype.bytes if vector else None,
-                    remark=remark,
-                )
-            )
-        return found
+        return fragments(self.ctx, names_in(self.nodes), self.zeroed)
 
     def _locals(self) -> list[CStmt]:
-        names = names_in(self.nodes)
-        return [
-            Local(
-                dtype=x.dtype,
-                names=(Declarator(name=x.name, dims=tuple(map(b.in_words, x.shape))),),
-                const=False,
-            )
-            for x in self.ctx.launch.buffers
-            if x.scope == "local" and x.name in names
-        ]
+        return local_arrays(self.ctx, names_in(self.nodes))
 
     def _block_indices(self, steps: Sequence[CStmt]) -> list[CStmt]:
-        launch = self.ctx.launch
-        names = names_in(steps)
-        used = [var for var in launch.blocks if var.name in names or self._in_names(var.name)]
-        if launch.order is not None and len(launch.blocks) > 1 and used:
-            beyond = [var for var in used if launch.blocks.index(var) > 1]
-            return [*self._panel_order(), *self._plain_indices(beyond)]
-        return self._plain_indices(used)
-
-    def _plain_indices(self, used: Sequence[Var]) -> list[CStmt]:
-        """`const int bx = blockIdx.x, ...`"""
-        blocks = self.ctx.launch.blocks
-        names = tuple(
-            Declarator(name=var.name, value=b.local(f"blockIdx.{'xyz'[blocks.index(var)]}"))
-            for var in used
-        )
-        return [Local(dtype=INT32, names=names)] if names else []
-
-    def _in_names(self, name: str) -> bool:
-        return any(b.mentions(value, name) for value in self.ctx.wanted.values())
-
-    def _panel_order(self) -> list[CStmt]:
-        """T.use_swizzle: blocks walk panels of tile rows, so that neighbours in time share operands."""
-        ctx, order = self.ctx, self.ctx.launch.order
-        assert order is not None
-        x, y = ctx.launch.blocks[0], ctx.launch.blocks[1]
-        row = order.order == "row"
-        across, along = ("y", "x") if row else ("x", "y")
-        tile, panel, rows = (
-            ctx.namer.ours(n, f"{n}_of_grid") for n in ("tile", "panel", "panel_rows")
-        )
-        grid_along, grid_across = b.local(f"gridDim.{along}"), b.local(f"gridDim.{across}")
-        linear = b.add(b.mul(b.local("blockIdx.y"), b.local("gridDim.x")), b.local("blockIdx.x"))
-        size = b.mul(const(order.panel), grid_along)
-        first = b.mul(b.local(panel), const(order.panel))
-        left = b.sub(grid_across, first)
-        rest = b.mod(b.local(tile), size)
-        slow, fast = (y, x) if row else (x, y)
-        height = CCall(dtype=INT32, function="min", args=(const(order.panel), cast_int(left)))
-        within = ctx.namer.ours("within", "in_panel")
-        return [
-            Local(
-                dtype=INT32,
-                names=(
-                    Declarator(name=tile, value=linear),
-                    Declarator(name=panel, value=b.div(b.local(tile), size)),
-                ),
-                comments=(
-                    *order.comments,
-                    f"T.use_swizzle({order.panel}): blocks that run together share tiles of both operands",
-                ),
-            ),
-            Local(
-                dtype=INT32,
-                names=(
-                    Declarator(name=rows, value=height),
-                    Declarator(name=within, value=rest),
-                ),
-            ),
-            Local(
-                dtype=INT32,
-                names=(
-                    Declarator(name=fast.name, value=b.div(b.local(within), b.local(rows))),
-                    Declarator(
-                        name=slow.name, value=b.add(first, b.mod(b.local(within), b.local(rows)))
-                    ),
-                ),
-            ),
-        ]
+        return block_indices(self.ctx, steps)
 
     # ---- plan
 
@@ -526,123 +388,22 @@ class LoweredLaunch:
         return tuple(f"{name} % {size} == 0" for name, size in self.ctx.aligned_tensors.items())
 
     def _params(self, body: tuple[CStmt, ...]) -> tuple[EntryParam, ...]:
-        ctx = self.ctx
-        _, writes = global_uses(ctx.launch.body)
-        from tile2c.transpile.render.expressions import CPrinter
-
-        printer = CPrinter(ctx.target.dialect)
-        found = []
-        for param in ctx.function.params:
-            if param.tensor is not None:
-                shape = ", ".join(printer(b.in_words(extent)) for extent in param.tensor.shape)
-                found.append(
-                    EntryParam(
-                        name=param.name,
-                        kind="tensor",
-                        dtype=param.tensor.dtype,
-                        written=param.name in writes,
-                        remark=f"[{shape}]",
-                    )
-                )
-            elif param.scalar is not None:
-                found.append(EntryParam(name=param.name, kind="scalar", dtype=param.scalar.dtype))
-        names = names_in(body)
-        if self.only_used:
-            found = [param for param in found if param.name in names]
-        for buffer in ctx.launch.buffers:
-            if buffer.scope == "global" and buffer.name in names:
-                found.append(
-                    EntryParam(
-                        name=buffer.name,
-                        kind="workspace",
-                        dtype=buffer.dtype,
-                        remark=f"[{', '.join(printer(b.in_words(e)) for e in buffer.shape)}], scratch",
-                    )
-                )
-        for size in ctx.function.sizes:
-            if size.name in names or self._in_names(size.name):
-                found.append(EntryParam(name=size.name, kind="size", dtype=size.dtype))
-        return tuple(found)
+        return entry_params(self.ctx, body, self.only_used)
 
     def _entries(
         self, body: tuple[CStmt, ...], params: tuple[EntryParam, ...]
     ) -> tuple[tuple[Body, ...], tuple[Entry, ...], tuple[LaunchPlan, ...]]:
-        ctx, name = self.ctx, self.ctx.function.name
-        threads = ctx.launch.threads
-        grid = self._grid()
-
-        def launch(entry: str, when: str | None) -> LaunchPlan:
-            return LaunchPlan(
-                group=0, when=when, entry=entry, grid=grid, block=threads, shared_bytes=self.dynamic
-            )
-
-        if not ctx.variant:
-            entry = Entry(name=name, params=params, threads=threads, body=body)
-            return (), (entry,), (launch(name, None),)
-        shared = ctx.namer.ours(f"{name}_block", f"{name}_body")
-        from tile2c.transpile.render.header import conditions_in_words
-
-        tensors = {param.name for param in params if param.kind == "tensor"}
-        words = conditions_in_words(self._conditions(), tensors)
-        entries = []
-        for suffix, aligned in (("", True), ("_any", False)):
-            call = CCall(
-                dtype=INT32,
-                function=shared,
-                template=(Const(dtype=BOOL, value=aligned),),
-                args=tuple(b.local(param.name, param.dtype) for param in params),
-            )
-            comment = (
-                f"Wide accesses stay aligned: {words}."
-                if aligned
-                else "Any sizes and addresses: element by element where rows may start anywhere."
-            )
-            entries.append(
-                Entry(
-                    name=f"{name}{suffix}",
-                    params=params,
-                    threads=threads,
-                    body=(Do(call=call),),
-                    comments=(comment,),
-                )
-            )
-        whole = Body(name=shared, template=("bool aligned",), params=params, body=body)
-        launches = (launch(name, self._condition()), launch(f"{name}_any", None))
-        return (whole,), tuple(entries), launches
-
-    def _condition(self) -> str:
-        return " and ".join(self._conditions())
+        return entries(self.ctx, body, params, self.dynamic, self._conditions())
 
     def _conditions(self) -> tuple[str, ...]:
         """When rows are aligned: on sizes, then on addresses."""
-        from tile2c.transpile.render.expressions import CPrinter
-
-        printer = CPrinter(self.ctx.target.dialect)
-        parts = [
-            f"{printer(b.for_host(stride))} % {width} == 0"
-            for stride, width in self.ctx.aligned_pitches.items()
-        ]
-        return (*parts, *self._requirements())
+        return (*aligned_pitches(self.ctx), *self._requirements())
 
     def _grid(self) -> tuple[Expr, Expr, Expr]:
-        place = Place(values={})
-        extents = [convert(self.ctx, b.for_host(extent), place) for extent in self.ctx.launch.grid]
-        extents += [const(1)] * (3 - len(extents))
-        return extents[0], extents[1], extents[2]
+        return grid(self.ctx)
 
     def _launch_note(self) -> str:
-        from tile2c.transpile.render.expressions import CPrinter
-
-        printer = CPrinter(self.ctx.target.dialect)
-        grid = ", ".join(printer(b.for_host(e)) for e in self._grid()[: len(self.ctx.launch.grid)])
-        x, y, z = self.ctx.launch.threads
-        block = str(x) if (y, z) == (1, 1) else f"({x}, {y}, {z})"
-        shared = (
-            f"{self.dynamic} bytes of dynamic shared memory"
-            if self.dynamic
-            else "no dynamic shared memory"
-        )
-        return f"grid ({grid}), block {block}, {shared}"
+        return launch_note(self.ctx, self.dynamic)
 
 
 def _other_than(chosen: Stmt) -> Callable[[Scan], bool]:
@@ -651,38 +412,3 @@ def _other_than(chosen: Stmt) -> Callable[[Scan], bool]:
         stmt is not chosen
         and (in_registers(stmt) or stmt.dst.buffer.scope == stmt.src.buffer.scope == "shared")
     )
-
-
-def cast_int(value: Expr) -> Expr:
-    """int(value): grid dimensions are unsigned in C."""
-    return CCall(dtype=INT32, function="int", args=(value,))
-
-
-def drop_leading_fills(
-    ctx: Context, body: Sequence[Stmt]
-) -> tuple[dict[str, str], tuple[Stmt, ...]]:
-    """Zero fills of whole fragments before anything touches them become initialisers: name -> quote."""
-    from tile2c.transpile.ir.forms import Parallel, Store
-    from tile2c.transpile.lower.simt.tile_loads import touched
-
-    zeroed: dict[str, str] = {}
-    seen: set[str] = set()
-    rest: list[Stmt] = []
-    for stmt in body:
-        target = None
-        if isinstance(stmt, Parallel) and len(stmt.body) == 1 and not stmt.comments:
-            (store,) = stmt.body
-            if isinstance(store, Store) and store.buffer.scope == "fragment":
-                whole = [b.known(e) for e in store.buffer.shape if b.known(e) != 1]
-                covered = [b.known(e) for e in stmt.extents if b.known(e) != 1]
-                zero = isinstance(store.value, Const) and store.value.value == 0
-                starts = all(isinstance(p, Var) or b.literal(p, 0) for p in store.index)
-                if zero and starts and whole == covered and store.buffer.name not in seen:
-                    target = store.buffer.name
-        if target is not None:
-            zeroed[target] = stmt.quote
-            seen.add(target)
-            continue
-        seen |= touched(stmt)
-        rest.append(stmt)
-    return zeroed, tuple(rest)

@@ -116,9 +116,7 @@ class WithRoles(ordinary.LoweredLaunch):
             for x in products
             if x.a.buffer.name in self.roles.held
         }
-        taken = sum(plan.registers for plan in sums.values()) + sum(
-            x.sums // 2 for x in held.values()
-        )
+        taken = sum(plan.sums for plan in sums.values()) + sum(x.sums // 2 for x in held.values())
         self.registers = plan_registers(self.roles.groups, taken)
         ctx.choices.append(roles_choice(self.roles.groups, self.registers))
         layouts = {name: accumulator_layout(ctx, plan) for name, plan in {**sums, **held}.items()}
@@ -393,7 +391,7 @@ class WithRoles(ordinary.LoweredLaunch):
         return replace(
             plan,
             constants=(*plan.constants, *self.own_constants()),
-            notes=(*role_notes(self.roles, self._maps()), *plan.notes),
+            notes=role_notes(self.roles, self._maps()),
         )
 
     def own_constants(self) -> tuple[Const, ...]:
