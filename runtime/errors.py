@@ -7,6 +7,10 @@ class BackendUnavailable(RuntimeError):
     """What a backend needs (a device, a driver, a compiler) is not on this machine."""
 
 
+class DriverError(RuntimeError):
+    """A device's driver refused something; the message has the function and the reason."""
+
+
 class KernelError(RuntimeError):
     """A kernel did something wrong, or cannot run.
 

@@ -12,16 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tile2c.runtime.errors import BackendUnavailable
+from tile2c.runtime.errors import BackendUnavailable, DriverError
 from tile2c.runtime.tensor_maps import TensorMap
 
 Handle = ctypes.c_void_p
 MAX_DYNAMIC_SHARED, MAX_THREADS = 8, 0  # attributes of a function, numbered as CUDA's
 TO_DEVICE, TO_HOST = 1, 2  # kinds of a copy, numbered as CUDA's
-
-
-class DriverError(RuntimeError):
-    """The driver refused something; the message has the function and the reason's name or number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +36,10 @@ class DriverNames:
     copy: str = ""  # (to, from, bytes, kind), runtime style; or
     to_device: str = ""  # (address, host, bytes), driver style
     to_host: str = ""
-    load: str  # (module*, image)
-    function: str  # (function*, module, name)
-    launch: str  # (function, grid, block, shared, stream, arguments, extra)
-    set_attribute: str  # (function, attribute, value)
+    load: str = ""  # (module*, image)
+    function: str = ""  # (function*, module, name)
+    launch: str = ""  # (function, grid, block, shared, stream, arguments, extra)
+    set_attribute: str = ""  # (function, attribute, value)
     threads_of: str = ""  # (value*, attribute, function)
     free_shared: int  # bytes of dynamic shared memory that need no attribute
     event: str  # (event*) or (event*, flags)
@@ -153,6 +149,7 @@ class NamedDriver:
 
     def __init__(self, names: DriverNames, library: Any = None) -> None:
         self.names = names
+        self.free_shared = names.free_shared
         self._library = open_library(names) if library is None else library
         self._contexts: dict[int, Handle] = {}
         try:

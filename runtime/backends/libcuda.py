@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tile2c.runtime.errors import BackendUnavailable
+from tile2c.runtime.errors import BackendUnavailable, DriverError
 from tile2c.runtime.tensor_maps import ALIGN, BYTES, TensorMap
 
 COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR = 75, 76
@@ -22,7 +22,7 @@ DEFAULT_SHARED_LIMIT = 48 * 1024  # bytes that need no attribute
 Handle = ctypes.c_void_p
 
 
-class CudaError(RuntimeError):
+class CudaError(DriverError):
     """The driver refused something; the message has its name for the reason."""
 
 
@@ -37,6 +37,8 @@ def find_library() -> Any:
 
 class LibcudaDriver:
     """What the CUDA backend needs of the driver, in the primary context of each device."""
+
+    free_shared = DEFAULT_SHARED_LIMIT
 
     def __init__(self, library: Any = None) -> None:
         self._library = find_library() if library is None else library
@@ -108,6 +110,10 @@ class LibcudaDriver:
         function = Handle()
         self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
         return function
+
+    def threads_of(self, function: Handle) -> int | None:
+        """A launch with too many threads is refused; nobody has to ask before."""
+        return None
 
     def allow_shared(self, function: Handle, nbytes: int) -> None:
         """Lets an entry point have this much dynamic shared memory."""
