@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tile2c.transpile.lower.plan import Arc, Sync
+from tile2c.transpile.lower.simt.barrier_words import reason
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
-from tile2c.transpile.lower.simt.syncs import place_barriers, reason
+from tile2c.transpile.lower.simt.syncs import place_barriers
 
 
 def arc(buffer: str, kind: str, *, proven: bool = True) -> Arc:

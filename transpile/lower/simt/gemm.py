@@ -25,7 +25,8 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.iteration import changed, loop_over
 from tile2c.transpile.lower.simt.matrix import GemmPlan, MatrixPlan, MicroPlan, row_of_fragment
 from tile2c.transpile.lower.simt.micro import micro_statements
-from tile2c.transpile.lower.simt.mma import MmaWriter, aligned, counter, part_index
+from tile2c.transpile.lower.simt.mma import MmaWriter
+from tile2c.transpile.lower.simt.operand_ways import aligned, counter, part_index
 from tile2c.transpile.lower.simt.partition import operand_held
 from tile2c.transpile.lower.simt.steps import Access, Step
 from tile2c.transpile.lower.simt.values import (

@@ -28,8 +28,8 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import loop_names
 from tile2c.transpile.lower.simt.access import all_loads, all_stores
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.frames import Apart
 from tile2c.transpile.lower.simt.recompute import read_again
+from tile2c.transpile.lower.simt.ties import Apart
 from tile2c.transpile.lower.simt.unread import without_unread
 
 Rewritten = tuple[list[Stmt], Stmt, list[Stmt]]  # before, instead, after

@@ -42,7 +42,8 @@ from tile2c.transpile.lower.simt.entry_points import (
     launch_note,
 )
 from tile2c.transpile.lower.simt.fit_reductions import fit_reductions
-from tile2c.transpile.lower.simt.frames import Apart, Frames, walk
+from tile2c.transpile.lower.simt.frames import Frames
+from tile2c.transpile.lower.simt.gaps import NoPlaceForBarrier
 from tile2c.transpile.lower.simt.hand_over import hand_over
 from tile2c.transpile.lower.simt.helper_order import ordered
 from tile2c.transpile.lower.simt.kernel_head import (
@@ -57,6 +58,7 @@ from tile2c.transpile.lower.simt.leading_fills import drop_leading_fills
 from tile2c.transpile.lower.simt.loop_phases import tile_phases
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
+from tile2c.transpile.lower.simt.outer_statements import walk
 from tile2c.transpile.lower.simt.overlay import overlays
 from tile2c.transpile.lower.simt.padding import harmless_padding
 from tile2c.transpile.lower.simt.replicas import keep_replicas_apart
@@ -79,8 +81,9 @@ from tile2c.transpile.lower.simt.starting_facts import starting_facts
 from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
 from tile2c.transpile.lower.simt.steps import Node
 from tile2c.transpile.lower.simt.sum_over_iterations import sum_over_iterations
-from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
+from tile2c.transpile.lower.simt.syncs import place_barriers
 from tile2c.transpile.lower.simt.teams import team_frames
+from tile2c.transpile.lower.simt.ties import Apart
 from tile2c.transpile.lower.simt.unread import without_unread
 from tile2c.transpile.lower.simt.uses import (
     constants_in,

@@ -11,9 +11,10 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.simt.access import alignment, neighbours, vector_width
 from tile2c.transpile.lower.simt.banks import Phase, phases
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.frames import Frames, walk
+from tile2c.transpile.lower.simt.frames import Frames
 from tile2c.transpile.lower.simt.iteration import ParallelLoop, chunk_width, memory_accesses
 from tile2c.transpile.lower.simt.layouts import Layout
+from tile2c.transpile.lower.simt.outer_statements import walk
 from tile2c.transpile.lower.simt.per_thread import PerThread
 
 Place = tuple[int, ...]  # values of the loop's variables

@@ -13,7 +13,7 @@ from tile2c.transpile.lower.plan import Assign, CStmt, Declarator, Element, Loca
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.layouts import Digit
 from tile2c.transpile.lower.simt.matrix import MicroPlan, matrix_dims
-from tile2c.transpile.lower.simt.mma import part_index
+from tile2c.transpile.lower.simt.operand_ways import part_index
 from tile2c.transpile.lower.simt.values import Place, shared_element, storage_subscripts
 
 

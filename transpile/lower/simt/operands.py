@@ -15,7 +15,7 @@ from tile2c.transpile.ir.forms import Copy, For, Gemm, If, Pipelined, Range, Reg
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copy_loop
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.frames import assign_layouts, gemms, tie, walk
+from tile2c.transpile.lower.simt.frames import assign_layouts
 from tile2c.transpile.lower.simt.layouts import Layout
 from tile2c.transpile.lower.simt.matrix import (
     GemmPlan,
@@ -24,7 +24,9 @@ from tile2c.transpile.lower.simt.matrix import (
     matrix_dims,
     operand_layout,
 )
+from tile2c.transpile.lower.simt.outer_statements import gemms, walk
 from tile2c.transpile.lower.simt.partition import operand_held, plan_gemms, tell_plans
+from tile2c.transpile.lower.simt.ties import tie
 from tile2c.transpile.record import record
 
 

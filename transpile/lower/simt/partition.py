@@ -16,7 +16,6 @@ from tile2c.transpile.ir.forms import Gemm, Stmt
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import Choice
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.frames import Slot, tie
 from tile2c.transpile.lower.simt.held import Held, held
 from tile2c.transpile.lower.simt.layouts import Digit, Layout, assemble
 from tile2c.transpile.lower.simt.matrix import (
@@ -32,6 +31,7 @@ from tile2c.transpile.lower.simt.matrix import (
     operand_layout,
     partitions,
 )
+from tile2c.transpile.lower.simt.ties import Slot, tie
 from tile2c.transpile.record import record
 
 _COMBINATIONS = 2000  # beyond, each gemm keeps its best few
@@ -156,9 +156,9 @@ def _options(ctx: Context, gemm: Gemm, reason: str | None) -> list[_Option]:
 
 def _operand_roots(gemm: Gemm, classes: object) -> list[tuple[str, list[Slot]]]:
     """The operands that are fragments: side, and the class of each dimension."""
-    from tile2c.transpile.lower.simt.frames import _Classes
+    from tile2c.transpile.lower.simt.ties import Classes
 
-    assert isinstance(classes, _Classes)
+    assert isinstance(classes, Classes)
     return [
         (side, [classes.find((x.buffer.name, dim)) for dim in range(len(x.buffer.shape))])
         for side, x in (("a", gemm.a), ("b", gemm.b))

@@ -9,7 +9,7 @@ from tile2c.transpile.ir.forms import Gemm
 from tile2c.transpile.lower.simt.banks import Phase, phases
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.matrix import GemmPlan, MatrixPlan, MicroPlan
-from tile2c.transpile.lower.simt.mma import Operand, operand
+from tile2c.transpile.lower.simt.operand_ways import Operand, operand
 
 
 def operand_phases(

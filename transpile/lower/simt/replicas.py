@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from tile2c.transpile.ir.forms import Parallel, Stmt
 from tile2c.transpile.lower.simt.access import all_loads, all_stores
-from tile2c.transpile.lower.simt.frames import Apart, Frames, walk
+from tile2c.transpile.lower.simt.frames import Frames
+from tile2c.transpile.lower.simt.outer_statements import walk
+from tile2c.transpile.lower.simt.ties import Apart
 
 _MEMORY = ("shared", "global")
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 
 from tile2c.transpile.ir.expr import Expr
 from tile2c.transpile.lower.plan import Arc, CStmt, Sync
+from tile2c.transpile.lower.simt.barrier_words import reason
+from tile2c.transpile.lower.simt.gaps import OpenArc, Path, cheapest
 from tile2c.transpile.lower.simt.per_thread import apart
 from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step, Team
 from tile2c.transpile.record import record
-
-_EXACT = 14  # gaps up to which all sets are tried
-Path = tuple[int, ...]  # child numbers from the root; in a branch, 0 then / 1 else comes between
 
 
 @record
@@ -28,12 +26,6 @@ class _Place:
     step: Step
     path: Path
     loops: tuple[Path, ...]
-
-
-@record
-class _Arc:
-    arc: Arc
-    gaps: frozenset[Path]  # a gap is named by the path of the node it stands before; end: one past
 
 
 def place_barriers(
@@ -53,7 +45,7 @@ def place_barriers(
     if leaves:  # some threads return early and would be missed
         tree.divergent.add(())
     arcs = tree.arcs()
-    chosen = _cover(arcs, tree)
+    chosen = cheapest(arcs, tree.cost)
     orders = {gap: _orders(gap, chosen, arcs) for gap in chosen}
     return tree.with_barriers(orders), tuple(a.arc for a in arcs)
 
@@ -66,7 +58,7 @@ class _Orders:
     alone: tuple[Arc, ...]
 
 
-def _orders(gap: Path, chosen: Sequence[Path], arcs: Sequence[_Arc]) -> _Orders:
+def _orders(gap: Path, chosen: Sequence[Path], arcs: Sequence[OpenArc]) -> _Orders:
     here = [arc for arc in arcs if gap in arc.gaps]
     alone = [arc for arc in here if not any(g in arc.gaps for g in chosen if g != gap)]
     return _Orders(tuple(a.arc for a in here), tuple(a.arc for a in alone or here))
@@ -105,8 +97,8 @@ class _Tree:
 
     # ---- arcs
 
-    def arcs(self) -> list[_Arc]:
-        found: dict[tuple[object, ...], _Arc] = {}
+    def arcs(self) -> list[OpenArc]:
+        found: dict[tuple[object, ...], OpenArc] = {}
         for source in self.places:
             for sink in self.places:
                 for arc in self._between(source, sink):
@@ -114,8 +106,8 @@ class _Tree:
                     found.setdefault(key, arc)
         return list(found.values())
 
-    def _between(self, source: _Place, sink: _Place) -> list[_Arc]:
-        found: list[_Arc] = []
+    def _between(self, source: _Place, sink: _Place) -> list[OpenArc]:
+        found: list[OpenArc] = []
         if self._alone(source, sink):
             return found
         for first in _effects(source.step):
@@ -128,7 +120,7 @@ class _Tree:
                 found += self._pair(source, first, sink, second)
         return found
 
-    def _pair(self, source: _Place, first: Access, sink: _Place, second: Access) -> list[_Arc]:
+    def _pair(self, source: _Place, first: Access, sink: _Place, second: Access) -> list[OpenArc]:
         found = []
         if source.path < sink.path and not self._exclusive(source.path, sink.path):
             if self._conflict(first, second) and self._meets(first, second, source, sink):
@@ -178,11 +170,11 @@ class _Tree:
         loop: Path | None,
         distance: int,
         gaps: frozenset[Path],
-    ) -> _Arc:
+    ) -> OpenArc:
         kind = "RAW" if first.write and not second.write else "WAW" if first.write else "WAR"
         if first.buffer != second.buffer:  # whatever was done there, it is over
             kind = "WAR"
-        return _Arc(
+        return OpenArc(
             Arc(
                 source=source.step.quote,
                 sink=sink.step.quote,
@@ -338,36 +330,6 @@ def _barrier(orders: _Orders, call: Expr | None) -> Step:
     return Step(body=(sync,), quote="")
 
 
-def reason(arcs: tuple[Arc, ...], rings: dict[str, str] | None = None) -> str:
-    """What the barrier orders, in words of the program; `rings`: loops whose stages hold a tile."""
-    rings = rings or {}
-    written, read = _buffers(arcs, ("RAW",)), _buffers(arcs, ("WAR", "WAW"))
-    ready = [name for name in written if name not in rings]
-    free = [name for name in read if name not in rings]
-    tiles = list(dict.fromkeys(f"tile {rings[name]}" for name in written if name in rings))
-    parts = []
-    if written:
-        verb = "are" if len(tiles + ready) > 1 else "is"
-        whom = "" if ready else " for all threads"
-        parts.append(f"{_words(tiles + ready)} {verb} complete{whom}")
-    if read:
-        again = "they" if len(free) > 1 else "it"
-        old = f"what {again} held" if free == written else f"the old {_words(free)}"
-        stage = ["the stage refilled next"] if len(free) < len(read) else []
-        parts.append(f"nobody still reads {' or '.join(stage + ([old] if free else []))}")
-    if not any(arc.proven for arc in arcs):
-        parts.append("kept because a dependence could not be disproved")
-    return "; ".join(parts)
-
-
-def _buffers(arcs: tuple[Arc, ...], kinds: tuple[str, ...]) -> list[str]:
-    return list(dict.fromkeys(arc.buffer for arc in arcs if arc.kind in kinds))
-
-
-def _words(names: list[str]) -> str:
-    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _effects(step: Step) -> list[Access]:
     """What a step has done when it is over: asynchronous writes count where they complete."""
     return [access for access in step.accesses if not access.asynchronous] + list(step.completes)
@@ -378,73 +340,3 @@ def _common(a: Path, c: Path) -> int:
     while depth < min(len(a), len(c)) and a[depth] == c[depth]:
         depth += 1
     return depth
-
-
-def _cover(arcs: list[_Arc], tree: _Tree) -> list[Path]:
-    """A cheapest set of gaps that stabs every arc; ties go to gaps that stab more, then come first."""
-    open_arcs = [arc for arc in arcs if arc.gaps]
-    missing = [arc for arc in arcs if not arc.gaps]
-    if missing:
-        raise NoPlaceForBarrier(missing[0].arc)
-    gaps = sorted({gap for arc in open_arcs for gap in arc.gaps})
-    signature = {
-        gap: frozenset(k for k, arc in enumerate(open_arcs) if gap in arc.gaps) for gap in gaps
-    }
-    best: dict[frozenset[int], Path] = {}
-    for (
-        gap
-    ) in gaps:  # of gaps that order the same, the cheapest, then the last: nearest to the sink
-        held = best.get(signature[gap])
-        if held is None or tree.cost(gap) <= tree.cost(held):
-            best[signature[gap]] = gap
-    candidates = sorted(best.values())
-    wanted = frozenset(range(len(open_arcs)))
-    if len(candidates) <= _EXACT:
-        return _exact(candidates, signature, wanted, tree)
-    return _greedy(candidates, signature, wanted, tree)
-
-
-def _exact(
-    candidates: list[Path],
-    signature: dict[Path, frozenset[int]],
-    wanted: frozenset[int],
-    tree: _Tree,
-) -> list[Path]:
-    found: list[tuple[int, int, tuple[Path, ...]]] = []
-    for size in range(len(candidates) + 1):
-        for group in combinations(candidates, size):
-            covered = frozenset().union(*(signature[gap] for gap in group))
-            if covered >= wanted:
-                found.append((sum(tree.cost(gap) for gap in group), size, group))
-        if found and size >= min(entry[1] for entry in found) + 1:
-            break
-    return list(min(found)[2])
-
-
-def _greedy(
-    candidates: list[Path],
-    signature: dict[Path, frozenset[int]],
-    wanted: frozenset[int],
-    tree: _Tree,
-) -> list[Path]:
-    chosen: list[Path] = []
-    left = set(wanted)
-    while left:
-        gap = max(
-            candidates, key=lambda g: (len(left & signature[g]) / tree.cost(g), [-x for x in g])
-        )
-        chosen.append(gap)
-        left -= signature[gap]
-    for gap in list(chosen):  # drop what is not alone in ordering something
-        others = frozenset().union(*(signature[g] for g in chosen if g != gap))
-        if others >= wanted:
-            chosen.remove(gap)
-    return sorted(chosen)
-
-
-class NoPlaceForBarrier(Exception):
-    """A dependence lies wholly inside code that only some threads run."""
-
-    def __init__(self, arc: Arc) -> None:
-        super().__init__(f"{arc.source} -> {arc.sink} on {arc.buffer}")
-        self.arc = arc

@@ -11,7 +11,7 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copy_loop, stages
 from tile2c.transpile.lower.simt.access import plain_load
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.frames import walk
+from tile2c.transpile.lower.simt.outer_statements import walk
 
 TileLoad = Copy | Parallel  # a parallel loop that stores elements of a tensor to a tile, one each
 

@@ -22,9 +22,9 @@ def lower_with_roles(
     """The plan; or why the launch takes the ordinary path, "" where it holds no gemm at all."""
     from tile2c.transpile.diagnostics import InputError
     from tile2c.transpile.ir.forms import Gemm
-    from tile2c.transpile.lower.simt.frames import walk
     from tile2c.transpile.lower.simt.hopper.entries import plan_of
     from tile2c.transpile.lower.simt.hopper.roles import Unfit
+    from tile2c.transpile.lower.simt.outer_statements import walk
 
     if not any(isinstance(stmt, Gemm) for stmt in walk(launch.body)):
         return ""

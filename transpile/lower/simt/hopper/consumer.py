@@ -11,12 +11,13 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import Branch, CStmt, Do, Loop, Section
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.frames import Frames, walk
+from tile2c.transpile.lower.simt.frames import Frames
 from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, barrier, call, do
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
 from tile2c.transpile.lower.simt.hopper.promotion import promoted
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, store_through_shared
+from tile2c.transpile.lower.simt.outer_statements import walk
 from tile2c.transpile.lower.simt.pipeline import rest_of
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
 from tile2c.transpile.lower.simt.tile_loads import touched

@@ -29,7 +29,8 @@ from tile2c.transpile.lower.plan import (
     Sync,
 )
 from tile2c.transpile.lower.simt import kernel as ordinary
-from tile2c.transpile.lower.simt.frames import assign_layouts, gemms, walk
+from tile2c.transpile.lower.simt.frames import assign_layouts
+from tile2c.transpile.lower.simt.gaps import NoPlaceForBarrier
 from tile2c.transpile.lower.simt.hopper import memory
 from tile2c.transpile.lower.simt.hopper.calls import READY, barrier, call, do, ring_helpers
 from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwritten_sums
@@ -50,10 +51,11 @@ from tile2c.transpile.lower.simt.hopper.warpgroups import (
 )
 from tile2c.transpile.lower.simt.layouts import Layout
 from tile2c.transpile.lower.simt.leading_fills import drop_leading_fills
+from tile2c.transpile.lower.simt.outer_statements import gemms, walk
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
 from tile2c.transpile.lower.simt.steps import Node
-from tile2c.transpile.lower.simt.syncs import NoPlaceForBarrier, place_barriers
+from tile2c.transpile.lower.simt.syncs import place_barriers
 from tile2c.transpile.lower.simt.unread import without_unread
 from tile2c.transpile.lower.simt.uses import names_in
 from tile2c.transpile.lower.simt.values import Place, convert

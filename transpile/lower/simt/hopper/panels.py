@@ -7,8 +7,8 @@ from dataclasses import replace
 from tile2c.transpile.ir.expr import Const, Var
 from tile2c.transpile.ir.forms import BlockOrder, Gemm, Launch
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.simt.frames import gemms
 from tile2c.transpile.lower.simt.matrix import gemm_extents
+from tile2c.transpile.lower.simt.outer_statements import gemms
 
 _BLOCKS = 132  # that run at once, one an SM
 _PANELS = (4, 8, 16)

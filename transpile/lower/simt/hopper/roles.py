@@ -10,11 +10,11 @@ from tile2c.transpile.lower.desugar import stages
 from tile2c.transpile.lower.plan import Choice, TensorMap
 from tile2c.transpile.lower.simt.access import all_loads, all_stores
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.frames import gemms, walk
 from tile2c.transpile.lower.simt.hopper.calls import STAGE
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_warpgroups
+from tile2c.transpile.lower.simt.outer_statements import gemms, walk
 from tile2c.transpile.lower.simt.tile_loads import bound_for, movable, touches, written
 from tile2c.transpile.record import record
 
