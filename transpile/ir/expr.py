@@ -12,7 +12,7 @@ from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
 from tile2c.transpile.record import record
 
-Scope = Literal["global", "shared", "fragment", "local", "variable"]
+Scope = Literal["global", "shared", "fragment", "local", "variable", "barrier"]
 VarKind = Literal["size", "scalar", "block", "thread", "loop", "temporary"]
 
 

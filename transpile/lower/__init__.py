@@ -28,9 +28,15 @@ def print_plan(plan: Plan | CoresPlan, target: str = "") -> str:
 
 def lower(function: Function, target: Target, diagnostics: Diagnostics) -> Plan | CoresPlan | None:
     """The plan of `function` for `target`, or None when a diagnostic says why there is none."""
+    from tile2c.transpile.diagnostics import InputError
+    from tile2c.transpile.lower.by_hand import settle
     from tile2c.transpile.lower.dead_loops import drop_dead_loops
 
-    function = drop_dead_loops(function)
+    try:
+        function = settle(drop_dead_loops(function), target)
+    except InputError as problem:
+        diagnostics.add(problem.diagnostic)
+        return None
     if target.planner == "cores":
         from tile2c.transpile.lower import cores
         from tile2c.transpile.targets.cores import CoresTarget

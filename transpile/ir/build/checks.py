@@ -35,6 +35,8 @@ def check_function(
 def _uninitialised(launch: Launch, diagnostics: Diagnostics) -> None:
     written: set[str] = set()
     warned: set[str] = set()
+    if launch.barriers:  # who writes may stand behind who reads
+        written = {x.name for stmt in statements(launch.body) for x in writes(stmt)}
 
     def visit(body: tuple[Stmt, ...]) -> None:
         for stmt in body:

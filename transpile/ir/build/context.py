@@ -11,7 +11,7 @@ from tile2c.transpile.ir.build.literals import Host, natural_type
 from tile2c.transpile.ir.build.source import NormalKernel
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var
-from tile2c.transpile.ir.forms import BlockOrder, Stmt
+from tile2c.transpile.ir.forms import Barriers, BlockOrder, Stmt
 from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
@@ -125,8 +125,11 @@ class Builder:
     loops: list[str] = field(default_factory=list)  # kinds of the enclosing loops
     parallel_vars: set[str] = field(default_factory=set)  # variables of enclosing T.Parallel loops
     divergent: int = 0  # enclosing conditions that depend on the thread
+    roles: int = 0  # enclosing `with T.ws(...)`
+    barriers: list[Barriers] = field(default_factory=list)  # of the launch, in order
     by_thread: set[str] = field(default_factory=set)  # names whose value differs by thread
     swizzle: BlockOrder | None = None
+    cluster: tuple[int, int, int] = (1, 1, 1)
     views: list[Buffer] = field(default_factory=list)  # tensors under another shape
     assumptions: list[Expr] = field(default_factory=list)
     # statements that have to run before the one that is being built

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import libcst as cst
 from tile2c.transpile.ir.build import arithmetic
 from tile2c.transpile.ir.build.context import Builder, Poison, Stop, allocated_here
@@ -54,6 +56,17 @@ def element(b: Builder, node: cst.Subscript) -> Element:
     index = tuple(wrapped_index(b, buffer, dim, expr, parts[dim]) for dim, expr in enumerate(found))
     _check_place(b, buffer, index, node)
     return Element(buffer, index)
+
+
+def no_barrier(b: Builder, buffer: Buffer, node: cst.CSTNode) -> NoReturn:
+    """Refuses a barrier where elements are read or written."""
+    b.fail(
+        "T2C246",
+        f"{buffer.name} is a barrier: it has no elements",
+        node,
+        notes=allocated_here(buffer),
+        help=f"T.barrier_arrive({buffer.name}), T.barrier_wait({buffer.name}, parity)",
+    )
 
 
 def check_rank(b: Builder, buffer: Buffer, given: int, node: cst.CSTNode) -> None:

@@ -176,6 +176,8 @@ def _comparison(b: Builder, node: cst.Comparison) -> Value:
 
 def _element(b: Builder, node: cst.Subscript) -> Value:
     target = elements.element(b, node)
+    if target.buffer.scope == "barrier":
+        elements.no_barrier(b, target.buffer, node)
     dtype = target.buffer.dtype
     return Value(Load(dtype=dtype, buffer=target.buffer, index=target.index, span=b.span(node)))
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST_THREADS = 1024
+MOST_CLUSTER = 8  # blocks, on every chip that has clusters
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)  # in x, y and z, on chips of every vendor
 BLOCK_NAMES = ("bx", "by", "bz")
 
@@ -29,7 +30,7 @@ BLOCK_NAMES = ("bx", "by", "bz")
 def build_launch(b: Builder, node: cst.With, call: cst.Call, when: Expr | None) -> Launch:
     """One launch; what belongs to a launch alone starts afresh."""
     b.buffers, b.thread_vars, b.swizzle, b.views = [], {}, None, []
-    b.comments, b.tile_views = [], {}
+    b.comments, b.tile_views, b.barriers, b.cluster = [], {}, [], (1, 1, 1)
     b.parallel_vars, b.by_thread, b.divergent, b.loops = set(), set(), 0, []
     with b.within(node):
         about = notes(b, node)
@@ -46,6 +47,8 @@ def build_launch(b: Builder, node: cst.With, call: cst.Call, when: Expr | None) 
             order=b.swizzle,
             when=when,
             views=tuple(b.views),
+            barriers=tuple(b.barriers),
+            cluster=b.cluster,
         )
         check_views(b, launch)
         return launch_with_notes(launch, about)
@@ -54,6 +57,7 @@ def build_launch(b: Builder, node: cst.With, call: cst.Call, when: Expr | None) 
 def _header(b: Builder, node: cst.With, call: cst.Call) -> None:
     args = Arguments(b, call, "T.Kernel")
     threads_node = args.keywords.pop("threads", None)
+    cluster_node = args.keywords.pop("cluster_dims", None)
     args.ignore("prelude") if "prelude" not in args.keywords else b.fail(
         "T2C231", "foreign code (prelude=) is not supported", call
     )
@@ -73,6 +77,8 @@ def _header(b: Builder, node: cst.With, call: cst.Call) -> None:
         for value, part in zip(values, nodes, strict=True)
     ) or (const(1),)
     b.threads = _threads(b, threads_node)
+    if cluster_node is not None:
+        b.cluster = _cluster(b, cluster_node)
     b.blocks = tuple(_blocks(b, node))
 
 
@@ -120,6 +126,24 @@ def _threads(b: Builder, node: cst.BaseExpression | None) -> tuple[int, int, int
     if total > MOST_THREADS:
         b.fail("T2C402", f"{total} threads in a block; there are at most {MOST_THREADS}", node)
     x, y, z = (*found, 1, 1)[:3]
+    return x, y, z
+
+
+def _cluster(b: Builder, node: cst.BaseExpression) -> tuple[int, int, int]:
+    """Blocks along x, y and z that run together."""
+    counts: list[int] = []
+    for value in expressions(b, tuple_items(node)):
+        if not isinstance(value.host, int) or value.host < 1:
+            b.fail("T2C335", "a cluster has a known, positive number of blocks", node)
+        counts.append(int(value.host))
+    x, y, z = (*counts, 1, 1)[:3]
+    if len(counts) > 3 or x * y * z > MOST_CLUSTER:
+        b.fail(
+            "T2C335",
+            f"a cluster of {' x '.join(map(str, counts))} blocks: there are at most {MOST_CLUSTER} in up to "
+            "3 dimensions",
+            node,
+        )
     return x, y, z
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 from tile2c.transpile.ir.build import arithmetic
 from tile2c.transpile.ir.build.context import Builder, allocated_here
-from tile2c.transpile.ir.build.elements import check_rank, named_buffer, wrapped_index
+from tile2c.transpile.ir.build.elements import check_rank, named_buffer, no_barrier, wrapped_index
 from tile2c.transpile.ir.build.expressions import expression
 from tile2c.transpile.ir.constants import constant_int, difference
 from tile2c.transpile.ir.dtypes import INT64
@@ -29,6 +29,8 @@ def region(b: Builder, node: cst.BaseExpression) -> Region:
     with b.within(node):
         if not isinstance(node, cst.Subscript):
             buffer = named_buffer(b, node)
+            if buffer.scope == "barrier":
+                no_barrier(b, buffer, node)
             whole = tuple(Range(start=const(0), extent=extent) for extent in buffer.shape)
             return Region(buffer=buffer, ranges=whole, span=b.span(node))
         buffer = named_buffer(b, node.value)

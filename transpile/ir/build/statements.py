@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from tile2c.transpile.ir.build import conversions, debugging, loops, reducers, reductions, tiles
+from tile2c.transpile.ir.build import (
+    asynchronous,
+    conversions,
+    debugging,
+    loops,
+    reducers,
+    reductions,
+    tiles,
+)
 from tile2c.transpile.ir.build.allocations import ALLOCATIONS, allocate
 from tile2c.transpile.ir.build.arguments import Arguments, language_name, tuple_items
 from tile2c.transpile.ir.build.context import Builder, Poison, Stop, Value
@@ -67,7 +75,7 @@ def _compound(b: Builder, node: cst.BaseStatement) -> Stmt:
         case cst.If():
             return with_notes(_branch(b, node), about)
         case cst.With():
-            b.fail("T2C243", "this `with` cannot stand inside a kernel", node)
+            return with_notes(_of_warpgroups(b, node), about)
     b.fail("T2C243", "this statement cannot stand inside a kernel", node)
 
 
@@ -75,10 +83,10 @@ def _line(b: Builder, node: cst.SimpleStatementLine) -> list[Stmt]:
     found: list[Stmt] = []
     for part in node.body:
         about = notes(b, node, part)
-        before = (len(b.buffers), b.swizzle)
+        before = (len(b.buffers), len(b.barriers), b.swizzle)
         built = _small(b, part, about)
         built, b.pending = [*b.pending, *built], []
-        if not built and before == (len(b.buffers), b.swizzle):
+        if not built and before == (len(b.buffers), len(b.barriers), b.swizzle):
             b.comments.extend(about.comments)  # nothing else carries them
         found.extend(built)
     return found
@@ -139,6 +147,8 @@ def _named(b: Builder, target: cst.Name, value: cst.BaseExpression, about: Notes
             return allocate(b, name, value, ALLOCATIONS[function], about)
         if function == "alloc_reducer":
             return allocate_reducer(b, name, value, about)
+        if function in asynchronous.ALLOCATIONS:
+            return asynchronous.allocate_barriers(b, name, value, about)
         if function in VIEWS:
             return bind_view(b, name, value, function, about)
         if function == "get_thread_binding":
@@ -263,8 +273,9 @@ def _call(b: Builder, node: cst.Call, about: Notes) -> list[Stmt]:
         return [debugging.build_assert(b, node)]
     if name == "print":
         return debugging.build_print(b, node)
-    if name in WARPGROUP_WAITS:  # products are done when their statement is
-        return []
+    ordered = asynchronous.asynchronous(b, node, name)
+    if ordered is not None:
+        return ordered
     if name == "gemm_sp":
         b.fail(
             "T2C559",
@@ -276,13 +287,6 @@ def _call(b: Builder, node: cst.Call, about: Notes) -> list[Stmt]:
 
 
 GEMMS = ("gemm", "gemm_v1", "gemm_v2", "wgmma_gemm")
-WARPGROUP_WAITS = (
-    "wait_wgmma",
-    "warpgroup_arrive",
-    "warpgroup_commit_batch",
-    "warpgroup_wait",
-    "warpgroup_fence_operand",
-)
 
 
 def _tile_statement(b: Builder, node: cst.Call, name: str) -> Stmt | None:
@@ -318,10 +322,10 @@ def _sync(b: Builder, node: cst.Call, name: str) -> Stmt:
     args = Arguments(b, node, f"T.{name}")
     if name == "tvm_storage_sync":
         args.text("scope", 0, "shared")
-    elif args.find("barrier_id", 0) is not None or args.find("arrive_count", 1) is not None:
-        b.fail("T2C231", "named barriers are not supported", node)
+    elif node.args and not b.in_parallel:
+        return asynchronous.named_sync(b, node, name)
     args.finish()
-    if b.divergent or b.in_parallel:
+    if (b.divergent and not b.roles) or b.in_parallel:
         where = "T.Parallel" if b.in_parallel else "a condition that differs between threads"
         b.fail("T2C314", f"T.{name} stands under {where}: some threads would never arrive", node)
     return AuthorSync()
@@ -360,6 +364,23 @@ def _branch(b: Builder, node: cst.If) -> If:
     finally:
         b.divergent -= divergent
     return If(condition=test, then=then, orelse=orelse)
+
+
+def _of_warpgroups(b: Builder, node: cst.With) -> If:
+    """`with T.ws(i):` as what it is, a condition on the thread."""
+    call = node.items[0].item
+    if not isinstance(call, cst.Call) or language_name(call.func) != "ws":
+        b.fail("T2C243", "this `with` cannot stand inside a kernel", node)
+    test = asynchronous.of_warpgroups(b, call)
+    b.divergent += 1
+    b.roles += 1
+    try:
+        with b.scopes.region("the `with`"):
+            then = block(b, node.body)
+    finally:
+        b.divergent -= 1
+        b.roles -= 1
+    return If(condition=test, then=then)
 
 
 def depends_on_thread(b: Builder, expr: Expr) -> bool:

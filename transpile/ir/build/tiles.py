@@ -148,7 +148,7 @@ def build_gemm(b: Builder, node: cst.Call, name: str) -> Stmt:
         clear = conversions.condition(b, expression(b, clear_node), clear_node)
     return Gemm(
         a=left, b=right, c=target, transpose_a=transpose_a, transpose_b=transpose_b,
-        policy=policy, clear=clear,
+        policy=policy, clear=clear, asynchronous=name == "wgmma_gemm",
     )  # fmt: skip
 
 

@@ -111,7 +111,7 @@ def _active(b: Builder, name: str, args: Arguments, node: cst.Call) -> Value:
     return _taken(b, "warp_ballot", DTYPES["uint64"], (Const(dtype=BOOL, value=True),), node)
 
 
-def _linear(b: Builder, node: cst.Call) -> Expr:
+def linear_thread(b: Builder, node: cst.Call) -> Expr:
     """The number of the thread in its block."""
     x, y, _ = b.threads
     index: Expr = thread_index(b, 0, None, node)
@@ -126,9 +126,11 @@ def _index(b: Builder, name: str, args: Arguments, node: cst.Call) -> Value:
     args.find("warp_size", 0)
     args.find("warps_per_group", 1)
     args.finish()
-    thread = _linear(b, node)
+    thread = linear_thread(b, node)
     if name == "get_warp_group_idx":
-        return Value(Binary(dtype=INT32, op="//", a=thread, b=const(128)))
+        return Value(
+            Call(dtype=INT32, function="warpgroup_index", args=(thread,), span=b.span(node))
+        )
     function = "lane_index" if name == "get_lane_idx" else "warp_index"
     return Value(Call(dtype=INT32, function=function, args=(thread,), span=b.span(node)))
 
@@ -137,7 +139,7 @@ def _elect(b: Builder, name: str, args: Arguments, node: cst.Call) -> Value:
     """True for one thread of each n; of the whole block for 0."""
     count = args.whole("thread_extent", 0, 0)
     args.finish()
-    thread = _linear(b, node)
+    thread = linear_thread(b, node)
     if count:
         thread = Binary(dtype=INT32, op="%", a=thread, b=const(count))
     return Value(Compare(dtype=BOOL, op="==", a=thread, b=const(0), span=b.span(node)))

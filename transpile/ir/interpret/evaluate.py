@@ -61,6 +61,8 @@ def evaluate(state: State, expr: Expr) -> Array:
         case Call():
             args = [evaluate(state, arg) for arg in node.args]
             types = [arg.dtype for arg in node.args]
+            if node.function in ("joined", "part_of"):
+                return _bits(state, node, args)
             if node.function in FUNCTIONS:
                 return between_lanes(state, node, args)
             return operations.call(numbers, node.function, node.dtype, types, args)
@@ -122,6 +124,19 @@ def _under(state: State, expr: Expr, mask: Array | bool) -> Array:
         return evaluate(state, expr)
     finally:
         state.mask = outer
+
+
+def _bits(state: State, node: Call, args: list[Array]) -> Array:
+    """Several elements as one, the first in the low bits; or one part of an element."""
+    if state.numbers.float64 and (node.dtype.is_float or node.args[0].dtype.is_float):
+        raise state.fail("bits of a float have no meaning where floats are held in float64")
+    storage = state.numbers.storage(node.dtype)
+    if node.function == "joined":
+        parts = np.stack(np.broadcast_arrays(*args), axis=-1)
+        return np.ascontiguousarray(parts).view(storage)[..., 0]
+    whole, which = np.broadcast_arrays(args[0], args[1])
+    parts = np.ascontiguousarray(whole[..., None]).view(storage)
+    return np.take_along_axis(parts, which[..., None].astype(np.int64), axis=-1)[..., 0]
 
 
 def _reinterpret(state: State, node: Reinterpret) -> Array:

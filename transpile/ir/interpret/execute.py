@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never, cast
 
 import numpy as np
@@ -47,9 +48,9 @@ def _statement(state: State, stmt: Stmt) -> None:
             | forms.Scan()
             | forms.AtomicTile()
         ):
-            tile_statement(state, node)
+            _together(state, node, lambda: tile_statement(state, node))
         case forms.Parallel():
-            parallel(state, node, execute)
+            _together(state, node, lambda: parallel(state, node, execute))
         case forms.Atomic():
             _atomic(state, node)
         case forms.Let():
@@ -70,7 +71,19 @@ def _statement(state: State, stmt: Stmt) -> None:
         case forms.Jump():
             _jump(state, node)
         case forms.AuthorSync():
-            pass
+            if state.roles is not None:
+                state.roles.sync(state, node)
+        case forms.BulkCopy():
+            if state.roles is None or state.roles.first(state):
+                tile_statement(state, forms.Copy(src=node.src, dst=node.dst, span=node.span))
+        case forms.BarrierArrive() if state.roles is not None:
+            state.roles.arrive(state, node)
+        case forms.BarrierWait() if state.roles is not None:
+            state.roles.wait_for(state, node)
+        case forms.Order() | forms.Hold() | forms.SetRegisters():
+            pass  # here everything is done when it is started
+        case forms.BarrierArrive() | forms.BarrierWait():
+            raise state.fail("a barrier outside a block that has one")
         case forms.Assert():
             good = mask_of(evaluate(state, node.condition))
             if some(without(state.mask, good)):
@@ -79,6 +92,14 @@ def _statement(state: State, stmt: Stmt) -> None:
             pass  # values are what is asked for here; the emulator prints
         case _:
             assert_never(node)
+
+
+def _together(state: State, stmt: Stmt, act: Callable[[], None]) -> None:
+    """A tile statement: once for all the threads that get to it."""
+    if state.roles is None:
+        act()
+    else:
+        state.roles.together(state, stmt, act)
 
 
 def _declare(state: State, node: forms.Declare) -> None:
@@ -137,12 +158,15 @@ def _with_result(state: State, node: forms.Atomic, index: list[Array], value: Ar
 
 
 def _if(state: State, node: forms.If) -> None:
-    outer = state.mask
+    outer, present = state.mask, state.present
     chosen = mask_of(evaluate(state, node.condition))
     for mask, body in ((chosen, node.then), (without(True, chosen), node.orelse)):
         state.mask = both(outer, mask)
         if body and some(state.mask):
+            if state.roles is not None:
+                state.present = state.roles.narrowed(state, node, body is node.then)
             execute(state, body)
+    state.present = present
     state.mask = _still_here(state, outer)
 
 

@@ -11,6 +11,7 @@ from tile2c.transpile.ir.forms import Function, Launch
 from tile2c.transpile.ir.interpret.evaluate import evaluate, whole
 from tile2c.transpile.ir.interpret.execute import execute
 from tile2c.transpile.ir.interpret.numbers import Array, Numbers, packed, unpacked
+from tile2c.transpile.ir.interpret.roles import roles_of, scheduled
 from tile2c.transpile.ir.interpret.state import State
 from tile2c.transpile.ir.walk import statements, writes
 
@@ -201,4 +202,7 @@ def _launch(state: State, launch: Launch) -> None:
                 block.arrays[buffer.name] = state.numbers.poison((1, *shape), buffer.dtype)
             else:
                 block.tiles[buffer.name] = state.numbers.poison(shape, buffer.dtype)
-        execute(block, launch.body)
+        if scheduled(launch):
+            roles_of(launch, block).run(launch.body, execute)
+        else:
+            execute(block, launch.body)

@@ -8,11 +8,15 @@ shape; a value with one element is the same for all of them.
 from __future__ import annotations
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir.expr import Buffer
 from tile2c.transpile.ir.interpret.numbers import Array, Numbers
+
+if TYPE_CHECKING:
+    from tile2c.transpile.ir.interpret.roles import Roles
 from tile2c.transpile.record import record
 
 Mask = Array | bool
@@ -54,6 +58,9 @@ class State:
     memory: dict[int, object] = field(default_factory=dict)  # facts found once, by id of a node
     span: Span | None = None  # of the statement that is running
     steps: int = 0  # statements executed so far
+    roles: Roles | None = None  # where threads part and wait for each other
+    role: int = 0  # whose state this is
+    present: frozenset[int] = frozenset()  # roles that get to what is running
 
     @property
     def count(self) -> int:

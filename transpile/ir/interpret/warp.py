@@ -10,14 +10,17 @@ from tile2c.transpile.ir.interpret.state import State
 WARP = 32
 FUNCTIONS = frozenset(
     "shuffle shuffle_xor shuffle_up shuffle_down warp_sum warp_max warp_min warp_bitand warp_bitor "
-    "warp_any warp_all warp_ballot block_and block_or block_count lane_index warp_index".split()
+    "warp_any warp_all warp_ballot block_and block_or block_count lane_index warp_index "
+    "warpgroup_index".split()
 )
 
 
 def between_lanes(state: State, node: Call, args: list[Array]) -> Array:
     """The value for every lane. Lanes are threads; what inactive ones hold has no meaning."""
-    if node.function in ("lane_index", "warp_index"):
+    if node.function in ("lane_index", "warp_index", "warpgroup_index"):
         thread = np.asarray(args[0])
+        if node.function == "warpgroup_index":
+            return thread // 128
         return thread % WARP if node.function == "lane_index" else thread // WARP
     count = state.count
     value = np.broadcast_to(args[0], (count,))

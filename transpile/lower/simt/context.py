@@ -41,6 +41,7 @@ class SharedLayout:
     modulus: int = 1
     group: int = 1  # rows
     pad: int = 0  # elements that rows are longer than the tile's
+    slab: int = 0  # columns that lie together, before all others: [column / slab][row][column % slab]
 
     @property
     def swizzled(self) -> bool:
@@ -100,6 +101,7 @@ class Context:
         default_factory=dict
     )  # named parts of coordinates
     teams: dict[tuple[int, int], int] = field(default_factory=dict)  # range -> its barrier
+    named_barriers: frozenset[int] = frozenset()  # numbers that the author uses himself
     overlays: tuple[tuple[str, ...], ...] = ()  # shared arrays that lie in the same bytes
     team: tuple[int, int] | None = None  # (first, count): the threads that do what is lowered now
     divergent: bool = False  # here only some of the threads run
@@ -150,31 +152,38 @@ class Context:
     # ---- thread coordinates
 
     def thread(self) -> Expr:
-        """The linear thread index."""
+        """The linear thread index, within the team where there is one."""
+        index = self._block_thread()
+        if self.team is not None and self.team[0]:
+            return b.sub(index, const(self.team[0]))
+        return index
+
+    def _block_thread(self) -> Expr:
         x, y, z = self.launch.threads
         index: Expr = b.local("threadIdx.x")
         if y > 1 or z > 1:
             row = b.add(b.local("threadIdx.y"), b.mul(b.local("threadIdx.z"), const(y)))
             row = row if z > 1 else b.local("threadIdx.y")
             index = self._named("thread", b.add(index, b.mul(row, const(x))))
-        if self.team is not None and self.team[0]:
-            return b.sub(index, const(self.team[0]))  # counts within the team
         return index
 
     def lane(self) -> Expr:
         """The thread's place in its warp."""
         if self.threads <= self.target.lanes:
             return self.thread()
-        if self.team is not None:
+        if self.team is not None and self.team[0] % self.target.lanes:
             return b.mod(self.thread(), const(self.target.lanes))
-        return self._named("lane", b.mod(self.thread(), const(self.target.lanes)))
+        return self._named("lane", b.mod(self._block_thread(), const(self.target.lanes)))
 
     def warp(self) -> Expr:
         if self.threads <= self.target.lanes:
             return const(0)
-        if self.team is not None:
-            return b.div(self.thread(), const(self.target.lanes))
-        return self._named(self.target.group, b.div(self.thread(), const(self.target.lanes)))
+        lanes = self.target.lanes
+        if self.team is not None and self.team[0] % lanes:
+            return b.div(self.thread(), const(lanes))
+        warp = self._named(self.target.group, b.div(self._block_thread(), const(lanes)))
+        first = self.team[0] // lanes if self.team is not None else 0
+        return b.sub(warp, const(first)) if first else warp  # counts within the team
 
     def _named(self, name: str, value: Expr) -> Expr:
         if name not in self.wanted:
@@ -201,8 +210,9 @@ class Context:
 
     def prologue(self) -> tuple[Local, ...]:
         """Declarations of the thread names that were used, those that others build on first."""
-        basic = ("thread", "lane", self.target.group)
-        groups = [["thread"], [*basic[1:]], [n for n in self.wanted if n not in basic]]
+        basic = ("thread", "lane", self.target.group, "warpgroup")
+        groups = [["thread"], [*basic[1:3]], ["warpgroup"]]
+        groups.append([n for n in self.wanted if n not in basic])
         found: list[Local] = []
         for group in groups:
             names = [Declarator(name=n, value=self.wanted[n]) for n in group if n in self.wanted]

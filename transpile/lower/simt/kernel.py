@@ -19,6 +19,7 @@ from tile2c.transpile.ir.forms import (
 )
 from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.by_hand import by_hand
 from tile2c.transpile.lower.desugar import copies_as_loops
 from tile2c.transpile.lower.plan import (
     Arc,
@@ -71,6 +72,7 @@ from tile2c.transpile.lower.simt.shared import (
     spread_loops,
     swizzle_helpers,
 )
+from tile2c.transpile.lower.simt.shifted_loops import count_from_shifts
 from tile2c.transpile.lower.simt.signature import (
     argument,
     headers,
@@ -129,6 +131,17 @@ def _lower_launch(
         raise failure(
             "T2C402", f"{target.name} has at most {target.max_threads} threads a block", launch.span
         )
+    if target.warpgroup_matrix and by_hand(launch):
+        if several:
+            raise failure(
+                "T2C520",
+                f"{function.name} has several T.Kernel blocks, and the author schedules one of them",
+                launch.span,
+                help="put it into a prim_func of its own",
+            )
+        from tile2c.transpile.lower.simt.hopper.by_hand import lower_by_hand
+
+        return lower_by_hand(function, launch, target, diagnostics)
     reason = ""
     scratch = any(buffer.scope == "global" for buffer in launch.buffers)
     if target.warpgroup_matrix and not before and not scratch:
@@ -271,7 +284,8 @@ class LoweredLaunch:
     def _settled(self) -> Gemms:
         """Gemms planned, and every fragment held by the threads that use its elements."""
         ctx = self.ctx
-        body = scans_on_shared(ctx, sum_over_iterations(ctx, tuple(self.body)), in_registers)
+        body = count_from_shifts(sum_over_iterations(ctx, tuple(self.body)))
+        body = scans_on_shared(ctx, body, in_registers)
         body = meet_after_loops(ctx, fit_reductions(ctx, body))
         for _ in range(_MOST_HANDOVERS):
             launch, taken = ctx.launch, ctx.namer.state()

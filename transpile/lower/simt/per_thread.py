@@ -7,6 +7,7 @@ from dataclasses import field
 
 from tile2c.transpile.ir.expr import (
     Binary,
+    Call,
     Cast,
     Compare,
     Const,
@@ -41,6 +42,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
     ">": lambda a, c: a > c,
     ">=": lambda a, c: a >= c,
 }
+_SHARES: dict[str, Callable[[int], int]] = {"warpgroup_index": lambda thread: thread // 128}
 
 
 @record(frozen=False)
@@ -88,6 +90,8 @@ class PerThread:
                 )
             case Select():
                 return all(map(self._only_threads, (expr.condition, expr.a, expr.b)))
+            case Call():
+                return expr.function in _SHARES and self._only_threads(expr.args[0])
         return False
 
     def _value(self, expr: Expr, at: tuple[int, int, int]) -> int:
@@ -112,6 +116,8 @@ class PerThread:
                 return -inner if expr.op == "-" else ~inner if expr.op == "~" else int(not inner)
             case Cast():
                 return self._value(expr.a, at)
+            case Call():
+                return _SHARES[expr.function](self._value(expr.args[0], at))
             case Select():
                 return self._value(expr.a if self._value(expr.condition, at) else expr.b, at)
         raise TypeError(type(expr).__name__)

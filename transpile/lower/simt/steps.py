@@ -34,6 +34,7 @@ class Access:
     proven: bool = True
     cells: Cells = ()  # the elements of each thread, where they follow from its index
     atomic: bool = False  # such accesses need no order among each other
+    together: bool = False  # it is over for all threads of its team when it is for one
 
 
 @record(kw_only=True)
@@ -60,8 +61,9 @@ class LoopStep:
 
 @record(kw_only=True)
 class Team:
-    """Threads that share tile statements: how many, and the call by which they meet."""
+    """Threads that share tile statements: from which on, how many, and the call by which they meet."""
 
+    first: int
     count: int
     meet: Expr | None
 

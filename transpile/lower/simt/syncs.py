@@ -33,15 +33,17 @@ def place_barriers(
     *,
     leaves: bool = False,
     overlays: Sequence[tuple[str, ...]] = (),
+    by_hand: bool = False,
 ) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
     """The nodes with barriers between them, each with the arcs it orders; and all arcs.
 
     `leaves`: some threads return early; no barrier can wait for them.
     `overlays`: buffers that lie in the same bytes.
+    `by_hand`: between threads that have no statement in common the author keeps order himself.
 
     reads   step tree          writes  step tree
     """
-    tree = _Tree(nodes, overlays)
+    tree = _Tree(nodes, overlays, by_hand)
     if leaves:  # some threads return early and would be missed
         tree.divergent.add(())
     arcs = tree.arcs()
@@ -65,7 +67,13 @@ def _orders(gap: Path, chosen: Sequence[Path], arcs: Sequence[OpenArc]) -> _Orde
 
 
 class _Tree:
-    def __init__(self, nodes: Sequence[Node], overlays: Sequence[tuple[str, ...]] = ()) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        overlays: Sequence[tuple[str, ...]] = (),
+        by_hand: bool = False,
+    ) -> None:
+        self.by_hand = by_hand
         self.bytes_of = {name: group[0] for group in overlays for name in group}
         self.nodes = tuple(nodes)
         self.places: list[_Place] = []
@@ -108,7 +116,7 @@ class _Tree:
 
     def _between(self, source: _Place, sink: _Place) -> list[OpenArc]:
         found: list[OpenArc] = []
-        if self._alone(source, sink):
+        if self._alone(source, sink) or (self.by_hand and self._strangers(source, sink)):
             return found
         for first in _effects(source.step):
             for second in sink.step.accesses:
@@ -117,6 +125,8 @@ class _Tree:
                     continue
                 if first.buffer != second.buffer and not second.write:
                     continue  # it reads what was written since, which comes behind that write
+                if first.together and self._team(source.path) == self._team(sink.path):
+                    continue
                 found += self._pair(source, first, sink, second)
         return found
 
@@ -269,6 +279,8 @@ class _Tree:
                 return True
             team = self.teams.get(inside)
             both = all(step.path[: len(inside)] == inside for step in (source, sink))
+            if team is not None and self.by_hand:  # the same threads, elsewhere
+                both = both or all(self._team(x.path) == team for x in (source, sink))
             return team is not None and team.meet is not None and both
 
         return frozenset(gap for gap in gaps if all(stands(gap, part) for part in self.divergent))
@@ -280,10 +292,22 @@ class _Tree:
             for part, team in self.teams.items()
         )
 
+    def _team(self, path: Path) -> Team | None:
+        """The threads that get to this place, where they are some of the block's."""
+        inner = [part for part in self.teams if path[: len(part)] == part]
+        return self.teams[max(inner, key=len)] if inner else None
+
+    def _strangers(self, source: _Place, sink: _Place) -> bool:
+        """Whether no thread does both."""
+        one, other = self._team(source.path), self._team(sink.path)
+        if one is None or other is None:
+            return False
+        return one.first >= other.first + other.count or other.first >= one.first + one.count
+
     def _meeting(self, gap: Path) -> Expr | None:
         """How the threads at this gap meet, where they are a team."""
-        inner = [part for part in self.teams if gap[: len(part)] == part]
-        return self.teams[max(inner, key=len)].meet if inner else None
+        team = self._team(gap)
+        return team.meet if team is not None else None
 
     def cost(self, gap: Path) -> int:
         """Barriers in inner loops are dear."""

@@ -12,10 +12,12 @@ from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, const
 from tile2c.transpile.ir.forms import (
+    BulkCopy,
     Copy,
     For,
     Gemm,
     If,
+    Order,
     Parallel,
     Pipelined,
     Reduce,
@@ -33,7 +35,7 @@ from tile2c.transpile.lower.simt.layouts import Layout
 from tile2c.transpile.lower.simt.per_thread import PerThread
 from tile2c.transpile.lower.simt.steps import Team
 
-TILE_STATEMENTS = (Parallel, Copy, Gemm, Reduce, Scan, Pipelined)
+TILE_STATEMENTS = (Parallel, Copy, Gemm, Reduce, Scan, Pipelined, BulkCopy, Order)
 
 
 def team_range(ctx: Context, active: Sequence[bool]) -> tuple[int, int] | None:
@@ -54,7 +56,7 @@ def team_of(ctx: Context, active: Sequence[bool]) -> Team | None:
     if found is None:
         return None
     first, count = found
-    return Team(count=count, meet=_meeting(ctx, first, count))
+    return Team(first=first, count=count, meet=_meeting(ctx, first, count))
 
 
 def _meeting(ctx: Context, first: int, count: int) -> Expr | None:
@@ -68,7 +70,9 @@ def _meeting(ctx: Context, first: int, count: int) -> Expr | None:
         return None
     if count % lanes or not ctx.target.named_barriers:
         return None
-    number = ctx.teams.setdefault((first, count), len(ctx.teams) + 1)
+    taken = {*ctx.teams.values(), *ctx.named_barriers}
+    free = next(number for number in range(1, len(taken) + 2) if number not in taken)
+    number = ctx.teams.setdefault((first, count), free)
     return CCall(
         dtype=INT32, function="threads_sync", args=(), template=(const(number), const(count))
     )
@@ -80,28 +84,30 @@ def team_frames(ctx: Context, body: Sequence[Stmt], pinned: dict[str, Layout]) -
         ctx.launch.threads, {var.name: dim for dim, var in enumerate(ctx.launch.thread_vars)}
     )
     divergence = Divergence(ctx.launch.body)
-    everyone = (True,) * ctx.threads
-    teams = list(_teams(ctx, tuple(body), threads, divergence, everyone))
-    if not teams:
+    parts = list(teams_of(ctx, tuple(body), threads, divergence))
+    if not parts:
         return assign_layouts(ctx, body, pinned)
-    taken = [part for part, _ in teams]
-    rest = _without(tuple(body), taken)
-    owners: dict[str, int] = {name: 0 for name in _fragments(rest)}
+    rest = _without(tuple(body), [part for part, _ in parts])
+    owners: dict[str, tuple[int, int] | None] = {name: None for name in _fragments(rest)}
     frames = assign_layouts(ctx, rest, pinned)
     launch, count = ctx.launch, ctx.threads
-    for number, (part, team) in enumerate(teams, start=1):
-        names = _fragments(part)
-        for name in names:
-            if owners.setdefault(name, number) != number:
+    teams: dict[tuple[int, int], list[Stmt]] = {}
+    for part, team in parts:
+        teams.setdefault(team, []).extend(part)
+        for name in _fragments(part):
+            if owners.setdefault(name, team) != team:
                 raise failure(
                     "T2C565",
                     f"{name} is used by a part of the threads and by others as well",
                     part[0].span,
                     help="pass its values through a shared tile",
                 )
+    for team, own in teams.items():
+        names = _fragments(own)
         ctx.launch = replace(launch, buffers=tuple(x for x in launch.buffers if x.name in names))
         ctx.threads = team[1]
-        frames.loops |= assign_layouts(ctx, part, {}).loops
+        held = {name: layout for name, layout in pinned.items() if name in names}
+        frames.loops |= assign_layouts(ctx, own, held).loops
         ctx.launch, ctx.threads = launch, count
     return frames
 
@@ -115,6 +121,13 @@ def _fragments(body: Sequence[Stmt]) -> set[str]:
     }
 
 
+def teams_of(
+    ctx: Context, body: tuple[Stmt, ...], threads: PerThread, divergence: Divergence
+) -> Iterator[tuple[tuple[Stmt, ...], tuple[int, int]]]:
+    """Lists of statements with tile statements that only some threads run, outermost, and which those are."""
+    return _teams(ctx, body, threads, divergence, (True,) * ctx.threads)
+
+
 def _teams(
     ctx: Context,
     body: tuple[Stmt, ...],
@@ -122,7 +135,6 @@ def _teams(
     divergence: Divergence,
     active: tuple[bool, ...],
 ) -> Iterator[tuple[tuple[Stmt, ...], tuple[int, int]]]:
-    """Lists of statements with tile statements that only some threads run, outermost."""
     for stmt in body:
         if isinstance(stmt, For | Pipelined | While):
             yield from _teams(ctx, stmt.body, threads, divergence, active)

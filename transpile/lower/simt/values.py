@@ -171,6 +171,8 @@ def _load(ctx: Context, load: Load, place: Place) -> Expr:
                 return element
             condition = b.both([convert(ctx, check, place) for check in checks])
             return Select(dtype=load.dtype, condition=condition, a=element, b=zero(load.dtype))
+        case "barrier":
+            raise AssertionError("a barrier has no elements to read")
 
 
 def guards(ctx: Context, buffer: Buffer, index: tuple[Expr, ...], place: Place) -> list[Expr]:
@@ -229,6 +231,10 @@ def shared_element(
         row, column = subscripts[-2], subscripts[-1]
         if not whole:
             ctx.partial_swizzle.add(buffer.name)
+        if layout.slab:
+            width = const(layout.slab)
+            subscripts[-2:] = [b.div(column, width), row, column]
+            column = b.mod(column, width)
         subscripts[-1] = CCall(dtype=column.dtype, function=layout.function, args=(row, column))
     if buffer.name in ctx.ring:
         ring = ctx.ring[buffer.name]

@@ -22,6 +22,8 @@ def lower_warp(ctx: Context, expr: Call) -> Expr | None:
     if name in ("lane_index", "warp_index"):
         lanes = const(ctx.target.lanes)
         return b.mod(expr.args[0], lanes) if name == "lane_index" else b.div(expr.args[0], lanes)
+    if name == "warpgroup_index":
+        return _warpgroup(ctx, expr)
     if name in _BLOCK:
         return CCall(dtype=expr.dtype, function=_BLOCK[name], args=expr.args)
     masked = ctx.target.shuffle_mask is not None
@@ -34,6 +36,20 @@ def lower_warp(ctx: Context, expr: Call) -> Expr | None:
     if name in _PAIRS:
         return CCall(dtype=expr.dtype, function=_reduction(ctx, expr), args=expr.args)
     return None
+
+
+def _warpgroup(ctx: Context, expr: Call) -> Expr:
+    """The number of 128 threads; where they work together, the compiler has to know it to be uniform."""
+    index = b.div(expr.args[0], const(128))
+    if not ctx.target.warpgroup_matrix:
+        return index
+    if ctx.launch.threads[1:] == (1, 1):
+        index = b.div(b.local("threadIdx.x"), const(128))
+    number = CCall(dtype=expr.dtype, function="int", args=(index,))
+    lane = (b.local(str(ctx.target.shuffle_mask)), number, const(0))
+    ctx.wanted.setdefault("warpgroup", CCall(dtype=expr.dtype, function="__shfl_sync", args=lane))
+    ctx.wanted_remarks["warpgroup"] = "shuffled: uniform for the compiler"
+    return b.local("warpgroup")
 
 
 def _mask(ctx: Context) -> str:

@@ -1,0 +1,263 @@
+"""The author's statements as steps, in his order: his barriers, copies and products one to one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.ir.dtypes import INT32
+from tile2c.transpile.ir.expr import Expr, const
+from tile2c.transpile.ir.forms import (
+    AuthorSync,
+    BarrierArrive,
+    BarrierWait,
+    BulkCopy,
+    Copy,
+    Gemm,
+    Hold,
+    Order,
+    Parallel,
+    Pipelined,
+    Reduce,
+    Scan,
+    SetRegisters,
+    Stmt,
+    Store,
+)
+from tile2c.transpile.ir.walk import statements, writes
+from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.plan import Branch, CCall, CStmt, Element, Section
+from tile2c.transpile.lower.simt.block import BlockLowering
+from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.frames import Frames
+from tile2c.transpile.lower.simt.hopper.by_hand import copies
+from tile2c.transpile.lower.simt.hopper.by_hand.copies import Boxes
+from tile2c.transpile.lower.simt.hopper.by_hand.fences import Fences
+from tile2c.transpile.lower.simt.hopper.by_hand.products import Product, multiply
+from tile2c.transpile.lower.simt.hopper.by_hand.tiles import Tile
+from tile2c.transpile.lower.simt.hopper.calls import do
+from tile2c.transpile.lower.simt.steps import Access, Node, Step
+from tile2c.transpile.lower.simt.values import Place, convert
+from tile2c.transpile.record import record
+
+
+@record(kw_only=True)
+class Schedule:
+    """What is known of the launch before its statements are lowered."""
+
+    products: dict[int, Product]  # by identity of the gemm
+    tiles: dict[str, Tile]
+    boxes: dict[int, Boxes]  # by identity of the copy
+    single: frozenset[str]  # barriers that are named without an index
+    fences: Fences
+    sums: dict[tuple[int, int], tuple[str, ...]]  # team -> sums that its waits complete
+
+
+class HandLowering(BlockLowering):
+    """As the block's lowering, with what the author says himself."""
+
+    def __init__(self, ctx: Context, frames: Frames, schedule: Schedule) -> None:
+        super().__init__(ctx, frames, {})
+        self.schedule = schedule
+
+    def body(self, body: Sequence[Stmt]) -> list[Node]:
+        """Copies that stand together are started under one condition."""
+        found: list[Node] = []
+        waiting: list[BulkCopy] = []
+        for stmt in body:
+            if isinstance(stmt, BulkCopy):
+                waiting.append(stmt)
+                continue
+            found += self._started(waiting)
+            waiting = []
+            found += self._fenced(stmt, self.statement(stmt))
+        return [*found, *self._started(waiting)]
+
+    def statement(self, stmt: Stmt) -> list[Node]:
+        match stmt:
+            case Gemm():
+                return [self._product(stmt)]
+            case BarrierArrive():
+                return [self._arrive(stmt)]
+            case BarrierWait():
+                parity = convert(self.ctx, stmt.parity, Place(values={}))
+                return [self._call(stmt, "barrier_wait", self._barrier(stmt), parity)]
+            case Order():
+                return [self._order(stmt)]
+            case Hold():
+                self.ctx.need("pin")
+                return [self._call(stmt, "pin", b.local(stmt.buffer.name))]
+            case SetRegisters():
+                name = "more_registers" if stmt.more else "fewer_registers"
+                self.ctx.need(name)
+                made = do(name, template=(const(stmt.count),), remark=stmt.remark)
+                return [_step(stmt, made)]
+            case BulkCopy():
+                return self._started([stmt])
+            case Pipelined():
+                return self._serial(stmt, stmt.var, stmt.start, stmt.stop, 1, False)
+            case AuthorSync() if stmt.barrier is None and self.ctx.divergent:
+                return [self._sync_of_team(stmt)]
+        return super().statement(stmt)
+
+    # ---- barriers and orders
+
+    def _barrier(self, stmt: BarrierArrive | BarrierWait | BulkCopy) -> Expr:
+        assert stmt.barrier is not None and stmt.index is not None
+        name = stmt.barrier.name
+        if name in self.schedule.single:
+            return b.local(name)
+        index = convert(self.ctx, stmt.index, Place(values={}))
+        return Element(dtype=INT32, array=name, subscripts=(index,))
+
+    def _call(self, stmt: Stmt, function: str, *args: Expr) -> Step:
+        self.ctx.need(function)
+        return _step(stmt, do(function, *args, remark=stmt.remark))
+
+    def _arrive(self, stmt: BarrierArrive) -> Step:
+        if stmt.bytes is None:
+            return self._call(stmt, "barrier_arrive", self._barrier(stmt))
+        size = convert(self.ctx, stmt.bytes, Place(values={}))
+        function = "barrier_expect" if stmt.arrives else "barrier_bytes"
+        return self._call(stmt, function, self._barrier(stmt), size)
+
+    def _order(self, stmt: Order) -> Step:
+        ctx, team = self.ctx, self._team()
+        if stmt.kind == "products_wait":
+            ctx.need("mma_wait")
+            pins = self._pins(self.schedule.sums.get(team, ()))
+            wait = do("mma_wait", template=(const(stmt.pending),), remark=stmt.remark)
+            reads = self.schedule.fences.read_by_products(team)
+            return _step(stmt, wait, *pins, completes=_reads(reads, team[1] == 128))
+        if stmt.kind == "stores_wait":
+            ctx.need("tma_store_wait_read")
+            wait = do("tma_store_wait_read", template=(const(stmt.pending),), remark=stmt.remark)
+            reads = self.schedule.fences.stored_by(team)
+            return _step(stmt, self._by_one(wait), completes=_reads(reads))
+        if stmt.kind == "stores_commit":
+            ctx.need("tma_store_commit")
+            return _step(stmt, self._by_one(do("tma_store_commit", remark=stmt.remark)))
+        names = {
+            "async_fence": "publish_to_async", "products_begin": "mma_begin",
+            "products_commit": "mma_commit", "cluster_arrive": "cluster_arrive",
+            "cluster_wait": "cluster_wait",
+        }  # fmt: skip
+        return self._call(stmt, names[stmt.kind])
+
+    def _sync_of_team(self, stmt: AuthorSync) -> Step:
+        from tile2c.transpile.lower.plan import Sync
+        from tile2c.transpile.lower.simt.teams import team_of
+
+        team = team_of(self.ctx, self.active)
+        if team is None or team.meet is None:
+            raise failure(
+                "T2C314",
+                "T.sync_threads stands under a condition that some threads of a warp do not meet: they "
+                "would never arrive",
+                stmt.span,
+            )
+        sync = Sync(
+            kind="author", remark=stmt.remark or "the author's barrier", comments=stmt.comments,
+            call=team.meet,
+        )  # fmt: skip
+        if isinstance(team.meet, CCall) and team.meet.function == "threads_sync":
+            self.ctx.need("threads_sync")
+        return Step(body=(sync,), quote=stmt.quote)
+
+    def _team(self) -> tuple[int, int]:
+        return self.ctx.team or (0, self.ctx.threads)
+
+    def _by_one(self, *body: CStmt) -> CStmt:
+        """By the first thread of those that get here."""
+        first, count = self._team()
+        if count == 1:
+            return body[0] if len(body) == 1 else Section(body=body, blank=False)
+        one = b.compare("==", b.local("threadIdx.x"), const(first))
+        return Branch(condition=one, then=body)
+
+    # ---- copies
+
+    def _started(self, waiting: Sequence[BulkCopy]) -> list[Node]:
+        if not waiting:
+            return []
+        if self.ctx.divergent and self.ctx.team is None:
+            raise failure(
+                "T2C563",
+                "T.tma_copy is started once by the threads that get here, but which ones do is not known",
+                waiting[0].span,
+                help="under a condition on the thread index alone, such as `if tx == 0`",
+            )
+        parts: list[CStmt] = []
+        accesses: list[Access] = []
+        for stmt in waiting:
+            boxes = self.schedule.boxes[id(stmt)]
+            loads = stmt.barrier is not None
+            name = boxes.tile.buffer.name
+            accesses.append(Access(buffer=name, write=loads, asynchronous=True))
+            if loads:
+                parts.append(copies.load(self.ctx, boxes, self._barrier(stmt)))
+            else:
+                parts.append(copies.store(self.ctx, boxes))
+        step = Step(
+            body=(self._by_one(*parts),),
+            accesses=tuple(dict.fromkeys(accesses)),
+            quote=waiting[0].quote,
+        )
+        return [step]
+
+    # ---- products
+
+    def _product(self, stmt: Gemm) -> Step:
+        ctx, product = self.ctx, self.schedule.products[id(stmt)]
+        for name in ("mma_begin", "mma_commit"):
+            ctx.need(name)
+        lone = product.team[1] == 128
+        pins = self._pins((stmt.c.buffer.name,) if stmt.asynchronous else ())
+        body: list[CStmt] = [*pins, do("mma_begin"), multiply(ctx, product, self.schedule.tiles)]
+        body.append(do("mma_commit"))
+        if not stmt.asynchronous:
+            ctx.need("mma_wait")
+            body.append(do("mma_wait", template=(const(0),), remark="the product is complete"))
+        section = Section(comments=(*stmt.comments, stmt.quote), body=tuple(body), span=stmt.span)
+        reads = tuple(
+            Access(
+                buffer=region.buffer.name,
+                write=False,
+                asynchronous=stmt.asynchronous,
+                together=lone,
+            )
+            for region in (stmt.a, stmt.b)
+            if region.buffer.scope == "shared"
+        )
+        return Step(body=(section,), accesses=tuple(dict.fromkeys(reads)), quote=stmt.quote)
+
+    def _pins(self, names: Sequence[str]) -> list[CStmt]:
+        """Sums that ordinary statements use as well stay on their side of what orders them."""
+        found = [name for name in names if name in self.schedule.fences.touched]
+        if found:
+            self.ctx.need("pin")
+        return [do("pin", b.local(name)) for name in found]
+
+    def _fenced(self, stmt: Stmt, nodes: list[Node]) -> list[Node]:
+        """A fence behind an ordinary write to a tile that this team's products or stores read."""
+        kinds = (Parallel, Copy, Reduce, Scan, Store)
+        if not isinstance(stmt, kinds) or not nodes or not isinstance(nodes[-1], Step):
+            return nodes
+        inside = statements((stmt,))
+        names = {buffer.name for inner in inside for buffer in writes(inner)}
+        if not self.schedule.fences.wanted(self._team(), names):
+            return nodes
+        self.ctx.need("publish_to_async")
+        remark = "TMA and wgmma will see what this thread wrote"
+        fence = do("publish_to_async", remark=remark)
+        return [*nodes[:-1], replace(nodes[-1], body=(*nodes[-1].body, fence))]
+
+
+def _step(stmt: Stmt, *body: CStmt, completes: tuple[Access, ...] = ()) -> Step:
+    section = Section(comments=stmt.comments, body=body, blank=False, span=stmt.span)
+    return Step(body=(section,), quote=stmt.quote, completes=completes)
+
+
+def _reads(names: Sequence[str], together: bool = False) -> tuple[Access, ...]:
+    return tuple(Access(buffer=name, write=False, together=together) for name in names)
