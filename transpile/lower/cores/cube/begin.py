@@ -1,0 +1,161 @@
+"""Finds the product at which sums start: it overwrites them, so that nobody has to clear L0C.
+
+reads   tile IR with `Begin`        writes  the same with each gemm as `Product`
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.ir import forms, walk
+from tile2c.transpile.ir.dtypes import BOOL, INT32
+from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Logical, const
+from tile2c.transpile.ir.forms import Stmt
+from tile2c.transpile.lower.cores.cube.forms import Begin, Product, StoreSums
+from tile2c.transpile.lower.cores.cube.roles import Roles, touches
+from tile2c.transpile.lower.cores.extents import clip_of
+from tile2c.transpile.lower.cores.rewrite import rewrite
+from tile2c.transpile.lower.facts import Facts
+
+_ALWAYS = Const(dtype=BOOL, value=True)
+_NEVER = Const(dtype=BOOL, value=False)
+
+
+def begin_sums(body: tuple[Stmt, ...], roles: Roles, facts: Facts) -> tuple[Stmt, ...]:
+    """The body with products that know whether they are the first.
+
+    Raises InputError where sums may be read before any product has made them.
+    """
+    return _Beginner(roles, facts).list(body)
+
+
+class _Beginner:
+    def __init__(self, roles: Roles, facts: Facts) -> None:
+        self.roles = roles
+        self.facts = facts
+
+    def list(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Each `Begin` meets the next statement that touches its sums."""
+        new: list[Stmt] = []
+        waiting: dict[str, Begin] = {}
+        for stmt in body:
+            if isinstance(stmt, forms.Let):
+                self.facts = self.facts.with_meaning(stmt.var, stmt.value)
+            if isinstance(stmt, Begin):
+                waiting[stmt.sums.name] = stmt
+                new.append(stmt)
+                continue
+            for name in [name for name in waiting if touches(stmt, name)]:
+                stmt = self.first(stmt, name, _ALWAYS, waiting.pop(name))
+            new.append(self.others(stmt))
+        for begun in waiting.values():
+            raise self.unmade(begun, begun)
+        return tuple(new)
+
+    def others(self, stmt: Stmt) -> Stmt:
+        """Products that go on, and lists inside that have starts of their own."""
+        if isinstance(stmt, forms.Gemm) and not isinstance(stmt, Product):
+            return _product(stmt, stmt.clear)
+        if isinstance(stmt, forms.For | forms.Pipelined | forms.While):
+            return replace(stmt, body=self.list(stmt.body))
+        if isinstance(stmt, forms.If):
+            return replace(stmt, then=self.list(stmt.then), orelse=self.list(stmt.orelse))
+        return stmt
+
+    def first(self, stmt: Stmt, name: str, when: Expr, begun: Begin) -> Stmt:
+        """The statement with its first product on these sums overwriting them where `when` holds."""
+        bias = name if begun.bias is not None else ""
+        if isinstance(stmt, forms.Gemm) and stmt.c.buffer.name == name:
+            return replace(_product(stmt, when), bias=bias)
+        if not isinstance(stmt, forms.For | forms.Pipelined):
+            raise self.unmade(stmt, begun)
+        step = stmt.step if isinstance(stmt, forms.For) else 1
+        if step < 1:
+            raise self.unmade(stmt, begun)
+        place = next(place for place, inner in enumerate(stmt.body) if touches(inner, name))
+        round_one = Compare(dtype=BOOL, op="==", a=stmt.var, b=stmt.start)
+        here: Expr = round_one
+        if when != _ALWAYS:
+            here = Logical(dtype=BOOL, op="and", a=when, b=round_one)
+        inner = self.first(stmt.body[place], name, here, begun)
+        stmt = replace(stmt, body=(*stmt.body[:place], inner, *stmt.body[place + 1 :]))
+        return self.at_least_once(stmt, name, begun)
+
+    def at_least_once(
+        self, loop: forms.For | forms.Pipelined, name: str, begun: Begin
+    ) -> forms.For | forms.Pipelined:
+        """A loop that may run no round runs one of nothing but zeros, which makes the sums."""
+        if self.facts.less(loop.start, loop.stop):
+            return loop
+        if not self.only_zeros(loop, name):
+            raise self.unmade(loop, begun)
+        one = Binary(dtype=INT32, op="+", a=loop.start, b=const(1))
+        least: Expr = const(1) if loop.start == const(0) else one
+        return replace(loop, stop=Binary(dtype=INT32, op="max", a=loop.stop, b=least))
+
+    def only_zeros(self, loop: forms.For | forms.Pipelined, name: str) -> bool:
+        """Whether the first round would multiply what lies outside of the tensors, were there none.
+
+        Then a copy of an operand finds nothing along K, and nothing else may happen.
+        """
+        none = Compare(dtype=BOOL, op="<=", a=loop.stop, b=loop.start)
+        facts = self.facts.with_condition(none)
+
+        def at_first(part: Expr) -> Expr | None:
+            return loop.start if part == loop.var else None
+
+        empty: set[str] = set()
+        for stmt in loop.body:
+            if isinstance(stmt, forms.Let):
+                continue
+            if isinstance(stmt, Product):
+                if not {stmt.a.buffer.name, stmt.b.buffer.name} & empty:
+                    return False
+                continue
+            if not isinstance(stmt, forms.Copy) or isinstance(stmt, StoreSums):
+                return False
+            if stmt.src.buffer.scope != "global":
+                return False
+            for part, bound in zip(stmt.src.ranges, stmt.src.buffer.shape, strict=True):
+                start = rewrite(part.start, at_first)
+                if clip_of(part.start, part.extent, bound, self.facts) is None:
+                    continue
+                rest = Binary(dtype=INT32, op="-", a=start, b=bound)
+                nothing = Binary(dtype=INT32, op="-", a=const(0), b=bound)
+                if facts.at_least(nothing, 0) or facts.at_least(rest, 0):
+                    empty.add(stmt.dst.buffer.name)
+        return True
+
+    def unmade(self, stmt: Stmt, begun: Begin) -> Exception:
+        return failure(
+            "T2C568",
+            f"{begun.sums.name} is cleared here, but this statement may leave it without any "
+            "product, and the cube core has no other way to set its sums",
+            stmt.span or begun.span,
+            help="let T.clear be followed by T.gemm, or by a loop over tiles of K with it inside",
+        )
+
+
+def _product(stmt: forms.Gemm, first: Expr) -> Product:
+    if stmt.clear != _NEVER and first != stmt.clear:
+        first = Logical(dtype=BOOL, op="or", a=stmt.clear, b=first)
+    return Product(
+        a=stmt.a,
+        b=stmt.b,
+        c=stmt.c,
+        transpose_a=stmt.transpose_a,
+        transpose_b=stmt.transpose_b,
+        policy=stmt.policy,
+        clear=stmt.clear,
+        first=first,
+        span=stmt.span,
+        quote=stmt.quote,
+        comments=stmt.comments,
+        remark=stmt.remark,
+    )
+
+
+def makes_sums(stmt: Stmt) -> bool:
+    """Whether a statement is a product or holds one."""
+    return any(isinstance(part, forms.Gemm) for part in walk.statements((stmt,)))
