@@ -20,7 +20,12 @@ ALIKE = [
     ("ppu:ppu_10", "ppu:ppu_15"),
     ("maca:xcore1000", "corex:ivcore11"),
     ("hip:gfx90a", "dcu:gfx936"),
+    ("hip:gfx90a", "hip:gfx942"),
+    ("hip:gfx942", "hip:gfx950"),
 ]
+# Pairs with as many lanes whose helpers differ (how a vector is declared, what a shuffle takes): the
+# kernels themselves may not.
+KERNELS_ALIKE = [("cuda:sm_75", "hip:gfx1100"), ("hip:gfx942", "maca:xcore1000")]
 
 
 def plain(path: Path, target: SimtTarget) -> list[str]:
@@ -31,14 +36,16 @@ def plain(path: Path, target: SimtTarget) -> list[str]:
     dialect = target.dialect
     words = {spelled: f"<{name}>" for name, spelled in dialect.types.items() if " " not in spelled}
     words |= {spelled: f"<to float {name}>" for name, spelled in dialect.to_float.items()}
-    words |= {spelled: f"<from float {name}>" for name, spelled in dialect.from_float.items()}
+    made = {spelled: f"<from float {name}>" for name, spelled in dialect.from_float.items()}
+    words = made | words  # HIP makes a float16 with the type's own name
     words.pop("float", None)
     if target.shuffle_mask is not None:
         words[target.shuffle_mask] = "<all lanes>"
     words[target.group] = "<lanes>"
     for word in sorted(words, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(word)}s?(?!\w)", words[word], text)
-    # float(x) of a 16-bit float is a conversion too, however it is spelled
+    # _Float16(x) and float(x) of a 16-bit float are conversions too, however they are spelled
+    text = re.sub(r"<(float16|bfloat16)>(?=\()", r"<from float \1>", text)
     text = re.sub(r"<to float \w+>|\bfloat(?=\()", "<to float>", text)
     text = re.sub(rf"\b{target.group}(_\w+)", r"<lanes>\1", text)
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
@@ -57,17 +64,30 @@ def texts(name: str, pair: tuple[str, str], folder: Path) -> tuple[list[str], li
 
 def differing(first: list[str], second: list[str]) -> list[str]:
     """Lines of either text that the other lacks; how long lines are broken does not count."""
-    one, other = (re.sub(r"\s+", " ", " ".join(lines)) for lines in (first, second))
+    joined = (re.sub(r"\s+", " ", " ".join(lines)) for lines in (first, second))
+    one, other = (text.replace("( ", "(") for text in joined)
     pieces = [re.split(r"(?<=[;{}])\s", text) for text in (one, other)]
     return [line for line in difflib.ndiff(*pieces) if line.startswith(("+ ", "- "))]
 
 
 @pytest.mark.parametrize("pair", ALIKE, ids="-".join)
-@pytest.mark.parametrize("name", ["add", "row_sum", "softmax"])
+@pytest.mark.parametrize("name", ["add", "row_sum", "softmax", "layer_norm", "cumsum"])
 def test_without_products_only_words_differ(
     tmp_path: Path, name: str, pair: tuple[str, str]
 ) -> None:
     assert differing(*texts(name, pair, tmp_path)) == []
+
+
+@pytest.mark.parametrize("pair", KERNELS_ALIKE, ids="-".join)
+@pytest.mark.parametrize("name", ["softmax", "rms_norm", "transpose_scale_bias", "top_k"])
+def test_kernels_of_other_families_say_the_same(
+    tmp_path: Path, name: str, pair: tuple[str, str]
+) -> None:
+    kernels = []
+    for lines in texts(name, pair, tmp_path):
+        first = next(number for number, line in enumerate(lines) if "__global__" in line)
+        kernels.append(lines[first:])
+    assert differing(*kernels) == []
 
 
 def between(lines: list[str], first: str, last: str) -> list[str]:

@@ -62,6 +62,27 @@ def test_samples(tmp_path: Path, name: str, arch: str) -> None:
 
 
 @needs_clang
+@pytest.mark.parametrize(
+    ("arch", "instruction", "depth"),
+    [
+        ("gfx942", "v_mfma_f32_16x16x16_f16", 16),
+        ("gfx90a", "v_mfma_f32_16x16x16f16", 16),
+        ("gfx950", "v_mfma_f32_16x16x32_f16", 32),
+    ],
+)
+def test_products_of_a_wave(tmp_path: Path, arch: str, instruction: str, depth: int) -> None:
+    """gemm: 128 x 128 x 32 over two waves; the loop holds every product of a wave once, and nothing
+    of it lies in memory."""
+    text = assembly(text_of(SAMPLES / "gemm.py", tmp_path, arch), arch)
+    nothing_spilled(text)
+    products = (128 // 16) * (128 // 16) // 2 * (32 // depth)
+    for kernel in ("gemm", "gemm_any"):
+        body = text.split(f"\n{kernel}:", 1)[1].split("s_endpgm", 1)[0]
+        assert len(re.findall(rf"\b{instruction}\b", body)) == products
+        assert "scratch_" not in body and "buffer_store" not in body
+
+
+@needs_clang
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrix_operations(tmp_path: Path, name: str) -> None:
     text = assembly(text_of(SAMPLES / f"{name}.py", tmp_path), "gfx942")
