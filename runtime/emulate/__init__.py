@@ -48,6 +48,11 @@ def load(
         text = Path(path).read_text(encoding="utf-8")
         library = ascendc.build(text, Path(path).name, (), arch, checks)
         return EmulatedModule(library, file=str(path), checks=checks)
+    if family == "bang":
+        from tile2c.runtime.emulate import bang
+
+        library = bang.build(Path(path).read_text(encoding="utf-8"), Path(path).name, arch)
+        return EmulatedModule(library, file=str(path), checks=checks)
     known = find_arch(family, arch)
     if known is None:
         raise BackendUnavailable(f"the emulator has no model of {family}:{arch}")

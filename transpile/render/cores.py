@@ -11,11 +11,13 @@ from tile2c.transpile.lower.cores.plan import (
     CopyIn,
     CopyOut,
     CoresPlan,
+    CubeCall,
     Order,
     ScalarParam,
     Step,
     TensorParam,
     Tile,
+    VectorCall,
     bodies,
 )
 from tile2c.transpile.lower.rename import entry_name
@@ -48,11 +50,11 @@ def render(
     symbol = f"{name}_{target.arch}" if several else name
     printer = CoresPrinter(target.dialect)
     marks = Marks()
-    steps = StepPrinter(target.templates, printer, {t.name: t for t in plan.tiles}, marks)
+    steps = StepPrinter(target, printer, {t.name: t for t in plan.tiles}, marks)
     entry = finish(_entry(plan, symbol, target, printer, steps))
     helpers = [
         finish(fill(target.templates, f"helpers/{name}.j2"))
-        for name in _helpers((*plan.setup, *plan.body))
+        for name in _helpers((*plan.setup, *plan.body), target)
     ]
     if "infinity" in entry:
         helpers = ["constexpr float infinity = __builtin_huge_valf();", *helpers]
@@ -102,7 +104,8 @@ def _head_lines(
     if sizes:
         verb = "is" if len(plan.sizes) == 1 else "are"
         lines.append(f"sizes    {sizes} {verb} free")
-    lines.append(f"memory   {plan.local_bytes} of {target.local_bytes} bytes of a core's UB")
+    used = f"{plan.local_bytes} of {target.local_bytes} bytes of a core's {target.words.memory}"
+    lines.append(f"memory   {plan.memory or used}")
     lines.append(f"text     sha256 {DIGEST}  (edit freely: `tile2c --merge` keeps your changes)")
     return lines
 
@@ -118,8 +121,9 @@ def _compile_lines(command: str) -> list[str]:
 def _launch_note(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) -> str:
     blocks = printer(_unnamed(plan.blocks))
     if plan.persistent:
-        return f"{target.cores} cores, or fewer: at most {blocks} have work"
-    return f"{blocks} cores"
+        words = target.words
+        return f"{plan.cores or target.cores} {words.cores}, or {words.tasks}: at most {blocks} have work"
+    return f"{blocks} {target.words.cores}"
 
 
 def _constant(constant: Const, printer: CoresPrinter) -> str:
@@ -127,7 +131,7 @@ def _constant(constant: Const, printer: CoresPrinter) -> str:
     return f"constexpr {printer.type_name(constant.dtype)} {constant.name} = {printer(bare)};"
 
 
-def _helpers(steps: tuple[Step, ...]) -> list[str]:
+def _helpers(steps: tuple[Step, ...], target: CoresTarget) -> list[str]:
     """Those in use, in a fixed order."""
     found: set[str] = set()
 
@@ -138,12 +142,21 @@ def _helpers(steps: tuple[Step, ...]) -> list[str]:
                 found.add(f"{word}_row" if step.row else word)
             elif isinstance(step, Order):
                 found.add("order")
+            elif isinstance(step, CubeCall):
+                found.update(_cube_helpers(step.function))
+            elif isinstance(step, VectorCall):
+                found.add(target.spelling.get(step.function, step.function))
             for inner in bodies(step):
                 visit(inner)
 
     visit(steps)
-    names = ("copy_in", "copy_in_row", "copy_out", "copy_out_row", "order")
-    return [name for name in names if name in found]
+    return [name for name in target.helpers if name in found]
+
+
+def _cube_helpers(function: str) -> set[str]:
+    """A helper and those it calls."""
+    name = function.partition("<")[0]
+    return {name, *{"copy_fractals": ("whole",), "add_sums": ("store_sums",)}.get(name, ())}
 
 
 # ---- the kernel
@@ -156,13 +169,14 @@ def _entry(
     printer: CoresPrinter,
     steps: StepPrinter,
 ) -> str:
-    looped = 8 if plan.persistent else 4
+    looped = 8 if plan.persistent and not plan.staged else 4
     body = steps.block((*plan.block_locals, *plan.body), WIDTH - looped)
     blocks = fill(
         target.templates,
-        "blocks_in_turn.j2" if plan.persistent else "block_each.j2",
-        comments=_launch_comments(plan),
+        _way(plan),
+        comments=_launch_comments(plan, target),
         tile=plan.tile.name if plan.persistent or _reads_tile(plan) else "",
+        task=target.words.task,
         blocks=printer(plan.last_block),
         sizes=steps.block(plan.grid_locals, WIDTH - 4),
         body=body,
@@ -171,7 +185,9 @@ def _entry(
         target.templates,
         "entry.j2",
         name=symbol,
-        params=_params(plan, printer),
+        kind=_KINDS[plan.side][0],
+        why=_KINDS[plan.side][1],
+        params=_params(plan, target, printer),
         tensors=[
             {"name": param.name, "handle": param.handle, "type": printer.type_name(param.dtype)}
             for param in plan.params
@@ -184,10 +200,23 @@ def _entry(
     )
 
 
-def _launch_comments(plan: CoresPlan) -> list[str]:
+def _way(plan: CoresPlan) -> str:
+    """The template that brings blocks to cores."""
+    if plan.staged:
+        return "blocks_staged.j2"
+    return "blocks_in_turn.j2" if plan.persistent else "block_each.j2"
+
+
+_KINDS = {
+    "vector": ("KERNEL_TYPE_AIV_ONLY", "vector cores: nothing here needs the cube"),
+    "cube": ("KERNEL_TYPE_AIC_ONLY", "cube cores: nothing here needs the vector unit"),
+}
+
+
+def _launch_comments(plan: CoresPlan, target: CoresTarget) -> list[str]:
     if not plan.persistent:
         return list(plan.launch_comments)
-    return [*plan.launch_comments, "each core takes every GetBlockNum()-th block"]
+    return [*plan.launch_comments, f"each core takes every {target.words.stride}-th block"]
 
 
 def _reads_tile(plan: CoresPlan) -> bool:
@@ -196,7 +225,7 @@ def _reads_tile(plan: CoresPlan) -> bool:
     return any(var == plan.tile for var in variables_of((*plan.block_locals, *plan.body)))
 
 
-def _params(plan: CoresPlan, printer: CoresPrinter) -> list[dict[str, str]]:
+def _params(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) -> list[dict[str, str]]:
     last = len(plan.params) - 1
     found = []
     for place, param in enumerate(plan.params):
@@ -204,7 +233,10 @@ def _params(plan: CoresPlan, printer: CoresPrinter) -> list[dict[str, str]]:
         if isinstance(param, TensorParam):
             shape = ", ".join(printer(extent) for extent in param.shape)
             remark = f"  // {printer.type_name(param.dtype)} [{shape}]"
-            declaration = f"GM_ADDR {param.name}"
+            kind = printer.type_name(param.dtype)
+            const = "const " if param.role == "in" else ""
+            words = target.words.parameter
+            declaration = words.format(name=param.name, type=kind, const=const)
         else:
             declaration = f"{printer.type_name(param.dtype)} {param.name}"
         end = ") {" if place == last else ","
@@ -212,15 +244,33 @@ def _params(plan: CoresPlan, printer: CoresPrinter) -> list[dict[str, str]]:
     return found
 
 
+_WAYS = {
+    "VECIN": "filled by MTE2 for V",
+    "VECOUT": "filled by V for MTE3",
+    "A1": "in L1, filled by MTE2 for MTE1",
+    "B1": "in L1, filled by MTE2 for MTE1",
+    "C1": "in L1, filled by MTE2 for MTE1",
+    "A2": "in L0A, filled by MTE1 for M",
+    "B2": "in L0B, filled by MTE1 for M",
+    "C2": "in the bias table, filled by MTE1 for M",
+    "CO1": "in L0C, filled by M for FIX",
+}
+
+
 def _queued(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
     copies = ", double buffered" if tile.depth > 1 else ""
-    way = "filled by MTE2 for V" if tile.place == "in" else "filled by V for MTE3"
+    way = _WAYS[tile.position]
+    shape = tile.shape or tile.purpose
     return {
         "position": tile.position,
         "queue": f"{tile.name}_queue",
         "depth": tile.depth,
         "bytes": tile.bytes,
-        "remark": f"{tile.name}: {printer.type_name(tile.dtype)} {tile.shape}, {way}{copies}",
+        "name": tile.name,
+        "type": printer.type_name(tile.dtype),
+        "count": tile.bytes // tile.dtype.bytes,
+        "shape": tile.shape,
+        "remark": f"{tile.name}: {printer.type_name(tile.dtype)} {shape}, {way}{copies}",
     }
 
 
@@ -231,6 +281,8 @@ def _kept(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
         "bytes": tile.bytes,
         "name": tile.name,
         "type": printer.type_name(tile.dtype),
+        "count": tile.bytes // tile.dtype.bytes,
+        "about": tile.shape or tile.purpose,
         "remark": f"{printer.type_name(tile.dtype)} {tile.shape}" if tile.shape else tile.purpose,
     }
 
@@ -242,7 +294,7 @@ def _manifest(
     plan: CoresPlan, symbol: str, target: CoresTarget, kernel: NormalKernel, printer: CoresPrinter
 ) -> dict[str, JsonValue]:
     blocks = printer(_unnamed(plan.blocks))
-    grid = f"min({blocks}, {target.cores})" if plan.persistent else blocks
+    grid = f"min({blocks}, {plan.cores or target.cores})" if plan.persistent else blocks
     launch: dict[str, JsonValue] = {
         "group": 0,
         "when": None,

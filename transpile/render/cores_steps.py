@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
-from tile2c.transpile.ir.expr import Cast, Const, Expr
+from tile2c.transpile.ir.dtypes import DType
+from tile2c.transpile.ir.expr import Binary, Cast, Const, Expr, Var
 from tile2c.transpile.lower.cores.layouts import is_zero
 from tile2c.transpile.lower.cores.plan import (
     AnyStep,
@@ -15,6 +17,9 @@ from tile2c.transpile.lower.cores.plan import (
     Branch,
     CopyIn,
     CopyOut,
+    CubeCall,
+    ElementOf,
+    EndOfTurn,
     Leave,
     Local,
     Loop,
@@ -23,6 +28,8 @@ from tile2c.transpile.lower.cores.plan import (
     ReadElement,
     Step,
     Strides,
+    TakeCopy,
+    TensorRef,
     Tile,
     TileRef,
     VectorCall,
@@ -34,6 +41,7 @@ from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
 from tile2c.transpile.render.finish import comment, wrap
 from tile2c.transpile.render.marks import Marks
+from tile2c.transpile.targets.cores import CoresTarget
 
 WIDTH = 100
 
@@ -51,6 +59,12 @@ class CoresPrinter(CPrinter):
             return self(expr)
         return f"{self.type_name(expr.dtype)}({self(expr)})"
 
+    def factor(self, expr: Expr) -> str:
+        """The text as one side of a product."""
+        text = self(expr)
+        simple = isinstance(expr, Const | Var) or (isinstance(expr, Binary) and expr.op == "*")
+        return text if simple else f"({text})"
+
 
 def _plain(expr: Const):  # type: ignore[no-untyped-def]
     from tile2c.transpile.ir.dtypes import FLOAT32, INT32
@@ -63,13 +77,13 @@ class StepPrinter:
 
     def __init__(
         self,
-        folders: tuple[str, ...],
+        target: CoresTarget,
         printer: CoresPrinter,
         tiles: dict[str, Tile],
         marks: Marks,
     ) -> None:
         self.marks = marks
-        self.folders = folders
+        self.target = target
         self.c = printer
         self.tiles = tiles
 
@@ -104,6 +118,8 @@ class StepPrinter:
     def _text(self, given: Step, columns: int) -> str:
         step: AnyStep = given  # type: ignore[assignment]
         if isinstance(step, VectorCall):
+            return self._call(step)
+        if isinstance(step, CubeCall):
             arguments = ", ".join(self._argument(part) for part in (step.dst, *step.arguments))
             return self._fill("call.j2", function=step.function, arguments=arguments)
         if isinstance(step, CopyIn):
@@ -114,6 +130,12 @@ class StepPrinter:
             return self._queue(step)
         if isinstance(step, Order):
             return self._fill("order.j2", before=step.before, after=step.after)
+        if isinstance(step, TakeCopy):
+            tile = self.tiles[step.tile]
+            kind, copy = self.c.type_name(tile.dtype), self.c(step.copy)
+            return self._fill("take_copy.j2", tile=tile.name, type=kind, copy=copy)
+        if isinstance(step, EndOfTurn):
+            return self._fill("end_of_turn.j2")
         if isinstance(step, Barrier):
             return self._fill("barrier.j2", unit=step.unit)
         if isinstance(step, ReadElement | WriteElement):
@@ -128,6 +150,20 @@ class StepPrinter:
         if isinstance(step, Assign):
             return self._fill("assign.j2", name=step.name, value=self.c(step.value))
         return self._control(step, columns)
+
+    def _call(self, step: VectorCall) -> str:
+        parts = [self._argument(part) for part in (step.dst, *step.arguments)]
+        form = self.target.forms.get(step.function)
+        if form is not None:
+            kind = self.c.type_name(self._dtype(step.dst))
+            last = step.arguments[-1]
+            assert isinstance(last, Expr)
+            return self._fill(form, parts=parts, count=self.c.factor(last), type=kind)
+        name = self.target.spelling.get(step.function, step.function)
+        return self._fill("call.j2", function=name, arguments=", ".join(parts))
+
+    def _dtype(self, ref: TileRef) -> DType:
+        return ref.view or self.tiles[ref.tile].dtype
 
     def _control(self, step: Loop | WhileLoop | Branch | Leave, columns: int) -> str:
         inner = columns - 4
@@ -173,8 +209,14 @@ class StepPrinter:
             template,
             row="_row" if step.row else "",
             tile=self._argument(ref),
-            region=step.tensor if is_zero(step.offset) else f"{step.tensor}[{self.c(step.offset)}]",
+            region=self._at(step.tensor, None if is_zero(step.offset) else step.offset),
             shape=", ".join(shape),
+            wait="" if not step.ahead else "_async",
+            type=self.c.type_name(self._dtype(ref)),
+            columns=self.c.factor(step.columns),
+            pitch=self.c.factor(step.pitch),
+            tile_pitch=self.c.factor(step.tile_pitch),
+            last_row=self.c(_less_one(step.rows)),
         )
 
     def _element(self, step: ReadElement | WriteElement) -> str:
@@ -189,16 +231,36 @@ class StepPrinter:
         if isinstance(part, TileRef):
             name = part.tile
             if part.view is not None:
-                name = f"{name}.ReinterpretCast<{self.c.type_name(part.view)}>()"
-            return name if part.offset is None else f"{name}[{self.c(part.offset)}]"
+                kind = self.c.type_name(part.view)
+                name = self.target.words.seen_as.format(tile=name, type=kind)
+            return self._at(name, part.offset)
+        if isinstance(part, ElementOf):
+            index = "0" if part.ref.offset is None else self.c(part.ref.offset)
+            return (
+                f"1.0f / {part.ref.tile}[{index}]" if part.inverse else f"{part.ref.tile}[{index}]"
+            )
+        if isinstance(part, TensorRef):
+            at = "" if is_zero(part.offset) else f"[{self.c(part.offset)}]"
+            return f"{part.handle}{at}"
         if isinstance(part, Word):
             return part.text
         if isinstance(part, Strides):
             return "{" + ", ".join(map(str, part.values)) + "}"
         return self.c.number(part)
 
+    def _at(self, name: str, offset: Expr | None) -> str:
+        if offset is None:
+            return name
+        return self.target.words.at.format(tile=name, offset=self.c(offset))
+
     def _fill(self, template: str, **fields: object) -> str:
-        return fill(self.folders, template, **fields)
+        return fill(self.target.templates, template, **fields)
+
+
+def _less_one(rows: Expr) -> Expr:
+    if isinstance(rows, Const) and rows.name is None:
+        return replace(rows, value=int(rows.value) - 1)
+    return Binary(dtype=rows.dtype, op="-", a=rows, b=Const(dtype=rows.dtype, value=1))
 
 
 def _advance(step: Loop, c: Callable[[Expr], str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tile2c.transpile.targets.cores import Conversion, CoresTarget
+from tile2c.transpile.targets.cube import CubeUnit
 from tile2c.transpile.targets.host import Host
 from tile2c.transpile.targets.target import Dialect
 
@@ -99,7 +100,8 @@ _RESERVED = frozenset(
     void volatile
     while half bfloat16_t pipe order copy_in copy_out copy_in_row copy_out_row AscendC GM_ADDR TPipe TQue TBuf
     LocalTensor GlobalTensor TPosition HardEvent RoundMode Add Sub Mul Div Max Min Adds Muls Maxs
-    Mins Exp Ln Abs Sqrt Cast Compare Select Duplicate Brcb DataCopy DataCopyPad block_idx
+    Mins Exp Ln Abs Sqrt Cast Compare Select Duplicate Brcb DataCopy DataCopyPad block_idx whole copy_fractals clear_tile
+    copy_bias load_left load_right multiply store_sums add_sums Mmad Fixpipe LoadData
     """.split()
 )
 
@@ -119,12 +121,43 @@ _HOST = Host(
     refused={"float16": _NO_HALF, "bfloat16": _NO_HALF},
 )
 
+_CUBE = CubeUnit(
+    cores=20,
+    vector_cores=2,
+    l1_bytes=524032,
+    l0_bytes=65536,
+    l0c_bytes=131072,
+    bias_bytes=1024,
+    block_bytes=32,
+    fractal_rows=16,
+    products={
+        "float16": "float32",
+        "bfloat16": "float32",
+        "float32": "float32",
+        "int8": "int32",
+    },
+    transposes=frozenset(("float16", "bfloat16", "int8")),
+    squares=frozenset(("int8",)),
+    stores={
+        ("float32", "float32"): "NoQuant",
+        ("float32", "float16"): "F322F16",
+        ("float32", "bfloat16"): "F322BF16",
+        ("int32", "int32"): "NoQuant",
+    },
+    adds=frozenset(("float32", "float16", "bfloat16", "int32", "int16", "int8")),
+    bias={"float32": "float32", "float16": "float32", "int32": "int32"},
+    queue_buffers=6,
+    small_product=10,
+    cross_flags=11,
+    most=4095,
+)
+
 ASCEND910B = CoresTarget(
     family="ascendc",
     arch="ascend910b",
     planner="cores",
     suffix=".ascendc.cpp",
-    templates=("ascendc",),
+    templates=("ascendc", "cores"),
     dialect=Dialect(
         types=_TYPES,
         headers={"": ("kernel_operator.h",)},
@@ -151,8 +184,14 @@ ASCEND910B = CoresTarget(
     arithmetic=_ARITHMETIC,
     conversions=_conversions(),
     widen={"bfloat16": "float32"},
+    cube=_CUBE,
     host=_HOST,
-    helpers=("copy_in", "copy_in_row", "copy_out", "copy_out_row", "order"),
+    helpers=(
+        *("copy_in", "copy_in_row", "copy_out", "copy_out_row", "order"),
+        *("whole", "copy_fractals", "clear_tile", "copy_bias", "load_left", "load_left_transposed"),
+        *("load_left_transposed_squares", "load_right", "load_right_squares"),
+        *("load_right_transposed", "multiply", "multiply_from", "store_sums", "add_sums"),
+    ),
 )
 
 TARGETS = (ASCEND910B,)

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Literal
 
 from tile2c.transpile.record import record
+from tile2c.transpile.targets.cube import CubeUnit
 from tile2c.transpile.targets.target import Target
 
 
@@ -24,6 +25,8 @@ class CoresWords:
 
     memory: str = "UB"  # the local memory of a core
     cores: str = "cores"  # what a launch counts
+    tasks: str = "fewer"  # how many of them else will do
+    task: str = "GetBlockIdx()"  # which of them this is
     stride: str = "GetBlockNum()"  # how many of them run
     handle: str = "{name}_gm"  # a tensor in the body
     parameter: str = "GM_ADDR {name}"  # a tensor among the parameters: {type}, {const} ("const ")
@@ -48,6 +51,7 @@ class CoresTarget(Target):
     spelling: Mapping[str, str] = field(
         default_factory=dict
     )  # call -> its name, where not the same
+    forms: Mapping[str, str] = field(default_factory=dict)  # call -> template, where it is no call
     trailing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # call -> last arguments
     apart: frozenset[str] = frozenset()  # calls that cannot write where they read
     helpers: tuple[str, ...] = ()  # templates of functions that its texts may ask for, in order
@@ -64,6 +68,7 @@ class CoresTarget(Target):
     max_buffers: int  # buffers of a kernel
     arithmetic: Mapping[str, tuple[str, ...]]  # vector call -> element types it takes
     conversions: Mapping[tuple[str, str], Conversion]
+    cube: CubeUnit | None = None  # for T.gemm
     widen: Mapping[str, str]  # element type without arithmetic -> the one it is computed in
 
     def lanes(self, size: int) -> int:

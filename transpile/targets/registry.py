@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tile2c.transpile.targets.target import Target
 
 # Family -> module with `TARGETS: tuple[Target, ...]`; the first one is what the bare family means.
-FAMILIES = ("cuda", "hip", "dcu", "musa", "maca", "corex", "ppu", "ascendc")
+FAMILIES = ("cuda", "hip", "dcu", "musa", "maca", "corex", "ppu", "ascendc", "bang")
 
 
 class UnknownTarget(LookupError):

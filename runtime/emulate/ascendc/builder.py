@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-import subprocess
-import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 from tile2c.runtime.emulate.compiler import cache_folder, find_compiler
+from tile2c.runtime.emulate.objects import compile_unit, digest
 from tile2c.runtime.errors import BackendUnavailable, CompileError
 
 ARCHITECTURES = ("ascend910b",)
 MODEL = Path(__file__).resolve().parent / "model"
 ABI = Path(__file__).resolve().parent.parent
-TIMEOUT = 300  # seconds
 # bisheng refuses a narrowing conversion in braces where g++ only warns.
 COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Werror=narrowing")
 KERNEL_FLAGS = (*COMMON, "-O1", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
@@ -50,11 +46,11 @@ def build(
     compiler = find_compiler()
     unit = _unit(text, file_name, entries)
     objects = _runtime(compiler)
-    key = _digest([unit, compiler, *KERNEL_FLAGS, *(path.name for path in objects), _model_key()])
+    key = digest([unit, compiler, *KERNEL_FLAGS, *(path.name for path in objects), _model_key()])
     target = _cache() / f"{key}.so"
     if not target.exists():
         flags = (*KERNEL_FLAGS, "-shared", *_includes())
-        _compile(compiler, flags, unit, target, [str(path) for path in objects], file_name)
+        compile_unit(compiler, flags, unit, target, [str(path) for path in objects], file_name)
     return target
 
 
@@ -121,55 +117,22 @@ def _includes() -> tuple[str, ...]:
 def _model_key() -> str:
     """A digest of every source of the model."""
     files = sorted(path for path in MODEL.rglob("*") if path.suffix in (".h", ".cpp"))
-    return _digest([path.read_text("utf-8") for path in (*files, ABI / "abi.h")])
+    return digest([path.read_text("utf-8") for path in (*files, ABI / "abi.h")])
 
 
 @cache
 def _runtime(compiler: str) -> tuple[Path, ...]:
     """The objects of the model's own sources, compiled once for each version of it."""
-    key = _digest([_model_key(), compiler, *RUNTIME_FLAGS])
+    key = digest([_model_key(), compiler, *RUNTIME_FLAGS])
     objects = []
     for source in sorted(MODEL.glob("*.cpp")):
         target = _cache() / f"{source.stem}-{key}.o"
         if not target.exists():
             flags = (*RUNTIME_FLAGS, "-c", *_includes())
-            _compile(compiler, flags, source.read_text("utf-8"), target, [], source.name)
+            compile_unit(compiler, flags, source.read_text("utf-8"), target, [], source.name)
         objects.append(target)
     return tuple(objects)
 
 
-def _compile(
-    compiler: str,
-    flags: Sequence[str],
-    text: str,
-    target: Path,
-    objects: Sequence[str],
-    file_name: str,
-) -> None:
-    with tempfile.TemporaryDirectory(prefix="tile2c-") as folder:
-        source = Path(folder, "unit.cpp")
-        source.write_bytes(text.encode("utf-8", "surrogateescape"))
-        made = Path(folder, "made")
-        words = [compiler, *flags, str(source), *objects, "-o", str(made)]
-        try:
-            done = subprocess.run(
-                words, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CompileError(f"{file_name}: {error}") from error
-        if done.returncode:
-            raise CompileError(f"{file_name} does not compile for emulation\n{done.stderr.strip()}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(made.read_bytes())
-        os.replace(temporary, target)
-
-
 def _cache() -> Path:
     return cache_folder() / "ascendc"
-
-
-def _digest(parts: Sequence[str]) -> str:
-    content = "\0".join(parts).encode("utf-8", "surrogateescape")
-    return hashlib.sha256(content).hexdigest()[:32]

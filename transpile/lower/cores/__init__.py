@@ -9,6 +9,7 @@ from __future__ import annotations
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir.forms import Function
 from tile2c.transpile.lower.cores.check import check
+from tile2c.transpile.lower.cores.cube.roles import has_products
 from tile2c.transpile.lower.cores.plan import CoresPlan
 from tile2c.transpile.lower.cores.planner import make_plan
 from tile2c.transpile.lower.cores.printer import print_plan
@@ -28,4 +29,8 @@ def lower(function: Function, target: CoresTarget, diagnostics: Diagnostics) -> 
     check(function, target, diagnostics)
     if any(item.severity == "error" for item in diagnostics.items[before:]):
         return None
+    if has_products(function.launches[0]):
+        from tile2c.transpile.lower.cores.cube.planner import make_cube_plan
+
+        return make_cube_plan(function, target)
     return make_plan(function, target)

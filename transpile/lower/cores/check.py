@@ -52,8 +52,10 @@ def check(function: forms.Function, target: CoresTarget, diagnostics: Diagnostic
         else:
             _check_buffer(buffer, target, diagnostics)
     threads = {var.name for var in launch.thread_vars}
+    gemms = [s for s in walk.statements(launch.body) if isinstance(s, forms.Gemm)]
+    sums = {gemm.c.buffer.name for gemm in gemms} if target.cube is not None else set()
     for stmt in walk.statements(launch.body):
-        _check_statement(stmt, target, diagnostics)
+        _check_statement(stmt, target, sums, diagnostics)
         for expr in walk.expressions(stmt):
             _check_values(expr, stmt, target, diagnostics)
             for var in walk.variables(expr):
@@ -97,8 +99,12 @@ def _check_buffer(buffer: Buffer, target: CoresTarget, diagnostics: Diagnostics)
         )
 
 
-def _check_statement(stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnostics) -> None:
+def _check_statement(
+    stmt: forms.Stmt, target: CoresTarget, sums: set[str], diagnostics: Diagnostics
+) -> None:
     if isinstance(stmt, forms.Gemm):
+        if target.cube is not None:
+            return
         diagnostics.error(
             "T2C523",
             f"T.gemm needs the cube core, but kernels for {target.name} use vector cores so far",
@@ -112,6 +118,8 @@ def _check_statement(stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnos
             stmt.span,
             help="use T.reduce_sum where only the total is needed; " + _WORKS,
         )
+    elif isinstance(stmt, forms.AtomicTile) and stmt.src.buffer.name in sums and stmt.op == "add":
+        return  # the cube core adds its sums to a tensor
     elif isinstance(stmt, forms.Atomic | forms.AtomicTile):
         diagnostics.error(
             "T2C525",

@@ -58,7 +58,7 @@ def _between(
     stmt: forms.Copy, tile: Region, tensor: Region, arrives: bool, context: Context
 ) -> None:
     layout = context.layouts[tile.buffer.name]
-    _check_starts(tensor, context)
+    check_starts(tensor, context)
     inner, outer = long_dims(tile), long_dims(tensor)
     if outer and outer[-1] != len(tensor.buffer.shape) - 1 and tensor.buffer.strides is None:
         if not _unit_tail(tensor, outer[-1]):
@@ -78,7 +78,7 @@ def _between(
             tensor.span or stmt.span,
             help="use a contiguous T.Tensor",
         )
-    guards = _point_guards(tensor, outer, context)
+    guards = point_guards(tensor, outer, context)
     index: list[Expr] = [part.start for part in tensor.ranges]
     at: list[Expr] = [part.start for part in tile.ranges]
     loops: list[Var] = []
@@ -139,7 +139,7 @@ def _copy_rows(
         ),
     )
     _check_rows(stmt, pairs, tile, spot, layout, context)
-    pitch = _row_pitch(tensor, pairs[0][1], context) if len(pairs) == 2 else columns
+    pitch = row_pitch(tensor, pairs[0][1], context) if len(pairs) == 2 else columns
     tile_pitch: Expr = const(layout.weight(pairs[0][0]) if len(pairs) == 2 else layout.pitch)
     if len(layout.kept) == 2:
         tile_pitch = width_of(layout)
@@ -147,6 +147,9 @@ def _copy_rows(
         name = context.names.local(f"{tile.buffer.name}_at")
         context.emit(Local(name=name, dtype=INT64, value=offset))
         offset = Var(dtype=INT64, name=name, kind="temporary")
+    row = len(pairs) < 2
+    if context.target.vectors == "counts" and pitch == tile_pitch == columns and not loops:
+        row, columns = True, times(rows, columns)  # rows without gaps on either side
     common = {
         "tensor": context.scalars.handles[tensor.buffer.name],
         "offset": offset,
@@ -154,9 +157,9 @@ def _copy_rows(
         "columns": columns,
         "pitch": pitch,
         "tile_pitch": tile_pitch,
-        "row": len(pairs) < 2,
+        "row": row,
     }
-    guard = _joined(guards, context)
+    guard = joined(guards, context)
     if arrives:
         short: list[Expr] = [
             Compare(dtype=BOOL, op="<", a=count, b=extent)
@@ -205,7 +208,7 @@ def _prefill(layout: Layout, conditions: list[Expr], always: bool, context: Cont
     context.emit(Branch(condition=whole, then=(fill,), prefills=name))
 
 
-def _check_starts(tensor: Region, context: Context) -> None:
+def check_starts(tensor: Region, context: Context) -> None:
     for part in tensor.ranges:
         if not context.facts.non_negative(part.start):
             raise failure(
@@ -244,7 +247,7 @@ def _check_rows(
         )
 
 
-def _point_guards(tensor: Region, long: list[int], context: Context) -> list[Expr]:
+def point_guards(tensor: Region, long: list[int], context: Context) -> list[Expr]:
     """Conditions under which the single indices of a region lie inside."""
     index, shape = [], []
     for dim, part in enumerate(tensor.ranges):
@@ -255,7 +258,7 @@ def _point_guards(tensor: Region, long: list[int], context: Context) -> list[Exp
     return [] if found is None else [found]
 
 
-def _joined(guards: list[Expr], context: Context) -> Expr | None:
+def joined(guards: list[Expr], context: Context) -> Expr | None:
     if not guards:
         return None
     whole = guards[0]
@@ -264,7 +267,7 @@ def _joined(guards: list[Expr], context: Context) -> Expr | None:
     return context.scalars.lower(whole, context.facts, context.emit)
 
 
-def _row_pitch(tensor: Region, dim: int, context: Context) -> Expr:
+def row_pitch(tensor: Region, dim: int, context: Context) -> Expr:
     """Elements between neighbours along a dimension of a tensor."""
     if tensor.buffer.strides is not None:
         return tensor.buffer.strides[dim]

@@ -177,7 +177,7 @@ class CountedCalls(Calls):
             self.cast(other, mask, how)
             self.tiles.give_back(mask.at.tile)
             mask = other
-        self.elementwise("AllOnes", mask, ())
+        self.elementwise("AllOnes" if mask.dtype.bytes == 4 else "AllOnesHalf", mask, ())
         return replace(mask, dtype=DTYPES[bits])
 
     def _scratch(self, kind: Kind, dtype: DType) -> Value:
@@ -185,6 +185,11 @@ class CountedCalls(Calls):
         return Value(kind=kind, dtype=dtype, ref=TileRef(tile=name), pitch=self.shape.pitch)
 
     def choose(self, out: Value, mask: Value, a: Value, b: Value) -> None:
+        if b.ref == out.ref:  # which is written before the last look at b
+            kept = self._scratch(b.kind, b.dtype)
+            self.copy(kept, b)
+            self.tiles.give_back(kept.at.tile)
+            b = kept
         self.elementwise("Choose", out, (mask, a, b))
 
     def takes_number(self, place: int) -> bool:

@@ -82,22 +82,29 @@ def positive(expr: Expr, facts: Facts) -> bool:
 
 
 def find_edges(
-    body: tuple[Stmt, ...], layouts: dict[str, Layout], facts: Facts, block_vars: frozenset[str]
+    body: tuple[Stmt, ...],
+    layouts: dict[str, Layout],
+    facts: Facts,
+    block_vars: frozenset[str],
+    *,
+    gaps: bool = True,
 ) -> Edges:
     """Ties dimensions together and keeps the classes whose every copy stops at the same place.
 
     `block_vars` are names that mean the same in the whole body: block indices, sizes, parameters.
+    `gaps`: cut short, rows would have gaps between them; false where tiles are no rows.
     """
-    finder = _Finder(layouts, facts, block_vars)
+    finder = _Finder(layouts, facts, block_vars, gaps)
     finder.walk(body, ())
     return finder.edges()
 
 
 class _Finder:
     def __init__(
-        self, layouts: dict[str, Layout], facts: Facts, block_vars: frozenset[str]
+        self, layouts: dict[str, Layout], facts: Facts, block_vars: frozenset[str], gaps: bool
     ) -> None:
         self.layouts = layouts
+        self.gaps = gaps
         self.facts = facts
         self.block_vars = block_vars
         self.found = Edges()
@@ -130,7 +137,7 @@ class _Finder:
     def tile(self, name: str, dim: int) -> Key:
         key = ("tile", name, dim)
         layout = self.layouts[name]
-        if not layout.kept or dim != layout.kept[0]:
+        if self.gaps and (not layout.kept or dim != layout.kept[0]):
             self.get(key).inner = True  # cut short, its rows would have gaps
         self.get(key).outer |= bool(layout.kept) and dim in layout.kept[:-1]
         self.get(key).loops.append(self.scope)
@@ -153,6 +160,8 @@ class _Finder:
     def statement(self, stmt: Stmt) -> None:
         if isinstance(stmt, forms.Copy):
             self.copy(stmt)
+        elif isinstance(stmt, forms.Gemm):
+            self.gemm(stmt)
         elif isinstance(stmt, forms.Reduce):
             self.reduce(stmt)
         elif isinstance(stmt, forms.Fill):
@@ -200,6 +209,19 @@ class _Finder:
                 part = region.ranges[dim]
                 bound = region.buffer.shape[dim]
                 self.get(tiles[0]).clips.append(clip_of(part.start, part.extent, bound, self.facts))
+
+    def gemm(self, stmt: forms.Gemm) -> None:
+        """M, N and K, each on both sides."""
+        a, b, c = ([d for d, _ in enumerate(r.ranges)][-2:] for r in (stmt.a, stmt.b, stmt.c))
+        (m, k), (n, other) = (a[::-1] if stmt.transpose_a else a), b[:: -1 if not stmt.transpose_b else 1]
+        for one, dim, two, same in (
+            (stmt.a, m, stmt.c, c[0]),
+            (stmt.b, n, stmt.c, c[1]),
+            (stmt.a, k, stmt.b, other),
+        ):
+            self.partial(one)
+            self.partial(two)
+            self.unite(self.tile(one.buffer.name, dim), self.tile(two.buffer.name, same))
 
     def reduce(self, stmt: forms.Reduce) -> None:
         self.partial(stmt.src)

@@ -64,6 +64,17 @@ def fit(
     return Fit(found, used(found), depth, f"there are not enough {why} for more", roomy)
 
 
+def fit_stages(tiles: dict[str, Tile], room: int, roomy: bool) -> Fit | None:
+    """Tiles that have their copies already: whether they fit. `roomy`: nothing had to give way."""
+    if used(tiles) > room:
+        return None
+    if all(tile.depth == 1 for tile in tiles.values()):
+        reason = "no copy runs ahead" if roomy else "two copies do not fit"
+        return Fit(tiles, used(tiles), "1", reason, roomy)
+    reason = "loads, work and stores of different rounds overlap"
+    return Fit(tiles, used(tiles), "2", reason, roomy)
+
+
 def used(tiles: dict[str, Tile]) -> int:
     """Bytes of all copies of all tiles."""
     return sum(tile.bytes * tile.depth for tile in tiles.values())

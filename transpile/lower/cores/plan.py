@@ -15,7 +15,7 @@ from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Const, Expr, Var
 from tile2c.transpile.record import record
 
-Unit = Literal["MTE2", "V", "MTE3", "S"]
+Unit = Literal["MTE2", "V", "MTE3", "S", "MTE1", "M", "FIX"]
 Place = Literal["in", "out", "work"]
 
 
@@ -71,7 +71,15 @@ class Strides:
     values: tuple[int, ...]
 
 
-Argument = TileRef | ElementOf | Expr | Word | Strides
+@record(kw_only=True)
+class TensorRef:
+    """A tensor from an element on."""
+
+    handle: str
+    offset: Expr
+
+
+Argument = TileRef | TensorRef | ElementOf | Expr | Word | Strides
 
 
 @record(kw_only=True)
@@ -102,6 +110,26 @@ class VectorCall(Step):
 
 
 @record(kw_only=True)
+class CubeCall(Step):
+    """`function(dst, arguments...)` on a unit of the cube core.
+
+    MTE2: global memory to L1; MTE1: L1 to L0A, L0B and the bias table; M: products; FIX: sums to
+    global memory. `begins`: no call, but where the sums of `dst` start anew.
+    """
+
+    unit: Unit
+    function: str
+    dst: TileRef | TensorRef
+    arguments: tuple[Argument, ...] = ()
+    begins: bool = False
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Tiles that it reads."""
+        return tuple(part.tile for part in self.arguments if isinstance(part, TileRef))
+
+
+@record(kw_only=True)
 class CopyIn(Step):
     """MTE2: `rows` rows of `columns` elements from `tensor[offset]`, `pitch` elements apart."""
 
@@ -113,6 +141,7 @@ class CopyIn(Step):
     pitch: Expr
     tile_pitch: Expr
     row: bool = False  # a single row: the pitches do not matter
+    ahead: bool = False  # the core goes on without it, until the next `EndOfTurn`
 
 
 @record(kw_only=True)
@@ -127,6 +156,7 @@ class CopyOut(Step):
     pitch: Expr
     tile_pitch: Expr
     row: bool = False  # a single row: the pitches do not matter
+    ahead: bool = False  # the core goes on without it, until the next `EndOfTurn`
 
 
 @record(kw_only=True)
@@ -206,6 +236,7 @@ class Loop(Step):
     body: tuple[Step, ...]
     independent: bool = False
     own: bool = False
+    stages: int = 1  # rounds that the author lets overlap
 
 
 @record(kw_only=True)
@@ -222,6 +253,19 @@ class Branch(Step):
     then: tuple[Step, ...]
     orelse: tuple[Step, ...] = ()
     prefills: str = ""
+
+
+@record(kw_only=True)
+class TakeCopy(Step):
+    """From here to the block's end `tile` is its copy number `copy`."""
+
+    tile: str
+    copy: Expr
+
+
+@record(kw_only=True)
+class EndOfTurn(Step):
+    """Every unit waits until all of them have done what they were given."""
 
 
 @record(kw_only=True)
@@ -270,6 +314,7 @@ class CoresPlan:
     last_block: Expr  # the same, in terms of `grid_locals`
     tile: Var  # a block's number
     persistent: bool  # a core takes block after block
+    staged: bool = False  # in a loop of the body's own
     grid: Expr  # cores to launch
     grid_locals: tuple[Local, ...]  # extents of the author's grid
     block_locals: tuple[Local, ...]  # the author's block indices, from `tile`
@@ -280,6 +325,9 @@ class CoresPlan:
     local_bytes: int  # of local memory in use
     choices: tuple[Choice, ...] = ()
     sizes: tuple[str, ...] = ()
+    side: Literal["vector", "cube"] = "vector"  # the cores whose tiles and steps these are
+    cores: int = 0  # of them on the chip; 0: as the target says
+    memory: str = ""  # how much of which memories is in use, where it is not local memory alone
 
     @property
     def unproven(self) -> int:
@@ -288,8 +336,8 @@ class CoresPlan:
 
 
 AnyStep = (
-    VectorCall | CopyIn | CopyOut | QueueStep | Order | Barrier | ReadElement | WriteElement | Local
-    | Assign | Loop | WhileLoop | Branch | Leave
+    VectorCall | CubeCall | CopyIn | CopyOut | QueueStep | Order | Barrier | ReadElement
+    | WriteElement | Local | Assign | Loop | WhileLoop | Branch | Leave | TakeCopy | EndOfTurn
 )  # fmt: skip
 
 

@@ -17,8 +17,9 @@ from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, 
 from tile2c.transpile.lower.cores.context import Context, Scope
 from tile2c.transpile.lower.cores.extents import Edges, find_edges
 from tile2c.transpile.lower.cores.flags import flags_used, place_flags
-from tile2c.transpile.lower.cores.layouts import Layout, constant_of, layouts, times
-from tile2c.transpile.lower.cores.memory import Fit, capacity, fit, used
+from tile2c.transpile.lower.cores.grid import grid_of
+from tile2c.transpile.lower.cores.layouts import Layout, layouts, plus
+from tile2c.transpile.lower.cores.memory import Fit, capacity, fit, fit_stages, used
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.plan import (
     Choice,
@@ -39,19 +40,19 @@ from tile2c.transpile.lower.cores.scalars import Scalars
 from tile2c.transpile.lower.cores.scoped_names import scoped_names
 from tile2c.transpile.lower.cores.split_tiles import Cut, cuts, split
 from tile2c.transpile.lower.cores.stage_globals import stage_globals
+from tile2c.transpile.lower.cores.stages import Rounds, stage_loops, staged
 from tile2c.transpile.lower.cores.statements import lower_statements
 from tile2c.transpile.lower.cores.strip_loops import strip_loops
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.cores.verify import verify
 from tile2c.transpile.lower.cores.versions import split_versions
 from tile2c.transpile.lower.facts import Facts
-from tile2c.transpile.record import record
 from tile2c.transpile.targets.cores import CoresTarget
 
 
 def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
     """The plan of a function with one launch. Raises InputError for what has no whole-tile form."""
-    taken = _taken(function, target)
+    taken = taken_names(function, target)
     whole_tiles = strip_loops(function.launches[0], taken)
     staged = stage_globals(whole_tiles, target, taken)
     launch = split_versions(staged, taken)
@@ -71,18 +72,6 @@ def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
     return whole.plan(None)
 
 
-@record
-class _Launch:
-    """The grid of a launch: its blocks, and the author's indices from a block's number."""
-
-    blocks: Expr
-    last: Expr  # the number of blocks in terms of `sizes`
-    tile: Var
-    sizes: tuple[Local, ...]
-    locals: tuple[Local, ...]
-    persistent: bool
-
-
 class _Attempt:
     """One lowering of the whole launch, with the tiles as they are."""
 
@@ -96,17 +85,17 @@ class _Attempt:
         tiles = tuple(b for b in launch.buffers if b.scope in ("shared", "fragment"))
         sizes = _element_bytes(launch)
         self.layouts: dict[str, Layout] = layouts(tiles, target, sizes)
-        facts = _facts(function, launch)
+        facts = launch_facts(function, launch)
         everywhere = frozenset(var.name for var in (*launch.blocks, *function.sizes)) | {
             param.name for param in function.params
         }
         self.edges: Edges = find_edges(launch.body, self.layouts, facts, everywhere)
         handles = {
-            param.name: names.fresh(f"{param.name}_gm")
+            param.name: tensor_handle(param.name, target, names)
             for param in function.params
             if param.tensor is not None
         }
-        scalars = Scalars(self.layouts, names, handles)
+        scalars = Scalars(self.layouts, names, handles, target.words)
         self.context = Context(
             target=target,
             layouts=self.layouts,
@@ -117,75 +106,63 @@ class _Attempt:
             facts=facts,
             element_bytes=sizes,
         )
-        self.grid = self._grid(facts)
+        self.grid = grid_of(launch, self.context, target.cores)
         lower_statements(launch.body, self.context)
         scope: Scope = self.context.scopes[0]
         raw = self.context.body(scope)
         known = {tile.name: tile for tile in self.context.tiles.all()}
         used_here = {name: tile for name, tile in known.items() if _is_used(raw, name)}
-        self.steps, placed = place_tiles(raw, used_here, target.max_queue_buffers - 1)
-        self.repeats = self.grid.persistent or _has_loop(raw)
         self.selects = _has_call(raw, "Select")
-        self.placed = placed
         self.setup = self._setup()
-        self.body = place_flags(self.setup, self.steps, placed)
+        self.staged = False
         room = capacity(target, self.selects)
+        self.fit: Fit | None
+        if target.order == "stages":
+            self.fit = self._stages(raw, used_here, room)
+            return
+        steps, self.placed = place_tiles(raw, used_here, target.max_queue_buffers - 1)
+        repeats = self.grid.persistent or _has_loop(raw)
+        self.body = place_flags(self.setup, steps, self.placed)
         flags = flags_used(self.body)
-        self.fit: Fit | None = fit(placed, target, room, flags, repeats=self.repeats)
+        self.fit = fit(self.placed, target, room, flags, repeats=repeats)
 
-    def _grid(self, facts: Facts) -> _Launch:
-        extents = [
-            self.context.scalars.lower(extent, facts, self.context.emit)
-            for extent in self.launch.grid
-        ]
-        blocks = _product(extents)
-        whole = _number(self.launch.grid)
-        persistent = whole is None or whole > self.target.cores
-        if len(self.launch.blocks) == 1:
-            return _Launch(blocks, blocks, self.launch.blocks[0], (), (), persistent)
-        tile = Var(dtype=INT32, name=self.names.fresh("block", "tile"), kind="loop")
-        used_here = {
-            var.name
-            for stmt in walk.statements(self.launch.body)
-            for expr in walk.expressions(stmt)
-            for var in walk.variables(expr)
-        }
-        sizes = self._grid_locals(extents)
-        names: list[Expr] = [
-            Var(dtype=INT32, name=sizes[place].name, kind="temporary") if place in sizes else extent
-            for place, extent in enumerate(extents)
-        ]
-        found: list[Local] = []
-        rest: Expr = tile
-        for place, var in enumerate(self.launch.blocks):
-            last = place == len(self.launch.blocks) - 1
-            extent = names[place]
-            one = isinstance(extent, Const) and extent.value == 1
-            value = rest if last or one else Binary(dtype=INT32, op="truncmod", a=rest, b=extent)
-            if one:
-                value = const(0)
-            if var.name in used_here:
-                found.append(Local(name=var.name, dtype=INT32, value=value))
-            if not last and not one:
-                rest = Binary(dtype=INT32, op="truncdiv", a=rest, b=extent)
-        return _Launch(
-            blocks, _product(names), tile, tuple(sizes.values()), tuple(found), persistent
-        )
-
-    def _grid_locals(self, extents: list[Expr]) -> dict[int, Local]:
-        """A local for each extent of the grid that is not a number."""
-        found = {}
-        for place, extent in enumerate(extents):
-            if not isinstance(extent, Const):
-                name = self.names.fresh(f"grid_{'xyz'[place]}")
-                found[place] = Local(name=name, dtype=INT32, value=extent)
+    def _stages(self, raw: tuple[Step, ...], tiles: dict[str, Tile], room: int) -> Fit | None:
+        """Copies ahead across blocks and in the author's loops, if they fit; else in these alone;
+        else nowhere."""
+        found: Fit | None = None
+        for level in ("blocks", "loops", "nowhere"):
+            self.body, self.placed, self.staged = raw, dict(tiles), False
+            if level != "nowhere":
+                self.body, self.placed = stage_loops(raw, tiles, self.names)
+            if level == "blocks" and self.grid.persistent:
+                self._stage_blocks()
+            found = fit_stages(self.placed, room, level == "blocks")
+            if found is not None:
+                break
         return found
+
+    def _stage_blocks(self) -> None:
+        words = self.target.words
+        task = Var(dtype=INT32, name=words.task, kind="temporary")
+        step = Var(dtype=INT32, name=words.stride, kind="temporary")
+        top = plus(Binary(dtype=INT32, op="-", a=self.grid.last, b=task), step)
+        count = Binary(
+            dtype=INT32,
+            op="truncdiv",
+            a=Binary(dtype=INT32, op="-", a=top, b=const(1)),
+            b=step,
+        )
+        rounds = Rounds(var=self.grid.tile, first=task, step=step, count=count, blocks=True)
+        body = (*self.grid.locals, *self.body)
+        found = staged(body, rounds, self.body, self.placed, self.names)
+        if found is not None:
+            self.body, self.staged = found, True
 
     def plan(self, cut: Cut | None) -> CoresPlan:
         assert self.fit is not None
         tiles = self.fit.tiles
         setup, body = self.setup, self.body
-        outside = {*tiles, *self.grid_names(), *_taken_outside(self.function)}
+        outside = {*tiles, *self.grid_names(), *names_outside(self.function)}
         body = scoped_names(body, frozenset(outside))
         blocks = self.grid.blocks
         limit = const(self.target.cores)
@@ -195,15 +172,16 @@ class _Attempt:
             name=self.function.name,
             summary=self.function.summary,
             comments=self.function.docstring,
-            constants=_constants(self.function, (*setup, *body), blocks, tiles, self.grid.locals),
-            params=_params(self.function, self.launch, self.context.scalars.handles),
+            constants=named_constants(self.function, (*setup, *body), blocks, tiles, self.grid.locals),
+            params=parameters(self.function, self.launch, self.context.scalars.handles),
             blocks=blocks,
             last_block=self.grid.last,
             tile=self.grid.tile,
             persistent=self.grid.persistent,
+            staged=self.staged,
             grid=grid if self.grid.persistent else blocks,
             grid_locals=self.grid.sizes,
-            block_locals=self.grid.locals,
+            block_locals=() if self.staged else self.grid.locals,
             launch_comments=self._launch_comments(),
             tiles=tuple(tiles.values()),
             setup=setup,
@@ -260,6 +238,12 @@ class _Attempt:
         return tuple(found)
 
 
+def tensor_handle(name: str, target: CoresTarget, names: Names) -> str:
+    """What a tensor is called in the body."""
+    handle = target.words.handle.format(name=name)
+    return name if handle == name else names.fresh(handle)
+
+
 def _too_large(attempt: _Attempt) -> Exception:
     room = capacity(attempt.target, attempt.selects)
     needed = used(attempt.placed)
@@ -280,7 +264,7 @@ def _too_large(attempt: _Attempt) -> Exception:
     )
 
 
-def _taken(function: forms.Function, target: CoresTarget) -> set[str]:
+def taken_names(function: forms.Function, target: CoresTarget) -> set[str]:
     launch = function.launches[0]
     names = set(target.dialect.reserved) | {function.name}
     names |= {param.name for param in function.params} | {size.name for size in function.sizes}
@@ -297,13 +281,13 @@ def _taken(function: forms.Function, target: CoresTarget) -> set[str]:
     return names
 
 
-def _taken_outside(function: forms.Function) -> set[str]:
+def names_outside(function: forms.Function) -> set[str]:
     """Names of the whole kernel."""
     names = {param.name for param in function.params} | {size.name for size in function.sizes}
     return names | {constant.name for constant in function.constants if constant.name}
 
 
-def _facts(function: forms.Function, launch: forms.Launch) -> Facts:
+def launch_facts(function: forms.Function, launch: forms.Launch) -> Facts:
     facts = Facts()
     for condition in function.assumptions:
         facts = facts.with_condition(condition)
@@ -327,24 +311,7 @@ def _element_bytes(launch: forms.Launch) -> tuple[int, ...]:
     return tuple(sorted(found)) or (4,)
 
 
-def _number(extents: tuple[Expr, ...]) -> int | None:
-    total = 1
-    for extent in extents:
-        number = constant_of(extent)
-        if number is None:
-            return None
-        total *= number
-    return total
-
-
-def _product(extents: list[Expr]) -> Expr:
-    total = extents[0] if extents else const(1)
-    for extent in extents[1:]:
-        total = times(total, extent)
-    return total
-
-
-def _params(
+def parameters(
     function: forms.Function, launch: forms.Launch, handles: dict[str, str]
 ) -> tuple[TensorParam | ScalarParam, ...]:
     read: set[str] = set()
@@ -377,7 +344,7 @@ def _params(
     return tuple(found)
 
 
-def _constants(
+def named_constants(
     function: forms.Function,
     steps: tuple[Step, ...],
     blocks: Expr,

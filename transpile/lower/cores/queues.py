@@ -89,9 +89,9 @@ def accesses(step: Step, tile: str) -> tuple[Access, ...]:
 
 
 def _place(body: tuple[Step, ...], tile: str) -> Literal["in", "out", "work"]:
-    if _every_list(body, tile, _in_lives):
+    if _every_list(body, tile, in_lives):
         return "in"
-    if _every_list(body, tile, _out_lives):
+    if _every_list(body, tile, out_lives):
         return "out"
     return "work"
 
@@ -131,7 +131,7 @@ def _enters(step: Step, tile: str) -> bool:
     return isinstance(step, Loop | WhileLoop | Branch)
 
 
-def _in_lives(home: tuple[Step, ...], tile: str) -> list[Life] | None:
+def in_lives(home: tuple[Step, ...], tile: str) -> list[Life] | None:
     """Each life: an optional prefill, a load that stands in the list itself, then only reads."""
     lives: list[Life] = []
     for place, step in enumerate(home):
@@ -165,7 +165,7 @@ def _is_load(step: Step, done: tuple[Access, ...]) -> bool:
     return isinstance(step, CopyIn)
 
 
-def _out_lives(home: tuple[Step, ...], tile: str) -> list[Life] | None:
+def out_lives(home: tuple[Step, ...], tile: str) -> list[Life] | None:
     """Each life: filled whole by V, worked on by V, stored, not written after that."""
     lives: list[Life] = []
     for place, step in enumerate(home):
@@ -214,7 +214,7 @@ def _inserted(
         return tuple(_deeper(step, tile, place) for step in body)
     if not touched:
         return body
-    find = _in_lives if place == "in" else _out_lives
+    find = in_lives if place == "in" else out_lives
     lives = find(body, tile) or []
     new: list[Step] = []
     for number, step in enumerate(body):

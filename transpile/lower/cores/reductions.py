@@ -1,6 +1,6 @@
-"""T.reduce_*: rows to single elements, or rows on top of each other.
+"""Reductions by repeats: rows to single elements, or rows on top of each other.
 
-reads   `forms.Reduce`        writes  vector calls
+reads   values in local memory        writes  vector calls
 Over the last dimension: one call for rows that fit a repeat; for many short rows the repeats of
 each row are first combined lane by lane; for few long rows one call a row.
 """
@@ -13,7 +13,7 @@ from tile2c.transpile.ir.dtypes import DTYPES, INT32, DType
 from tile2c.transpile.ir.expr import Const, Expr, Var, const
 from tile2c.transpile.lower.cores.calls import Calls, moved
 from tile2c.transpile.lower.cores.context import Context
-from tile2c.transpile.lower.cores.copies import convert, whole_shape
+from tile2c.transpile.lower.cores.copies import convert
 from tile2c.transpile.lower.cores.layouts import times
 from tile2c.transpile.lower.cores.plan import (
     Argument,
@@ -24,40 +24,14 @@ from tile2c.transpile.lower.cores.plan import (
     VectorCall,
     Word,
 )
-from tile2c.transpile.lower.cores.units import calls_of
 from tile2c.transpile.lower.cores.values import Value
 
-_WORDS = {"sum": "Sum", "abssum": "Sum", "max": "Max", "absmax": "Max", "min": "Min"}
-_COMBINE = {"Sum": "Add", "Max": "Max", "Min": "Min"}
+COMBINE = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 
 
-def lower_reduce(stmt: forms.Reduce, context: Context) -> None:
-    """One reduction, in the destination's element type."""
-    source = context.layouts[stmt.src.buffer.name]
-    target = context.layouts[stmt.dst.buffer.name]
-    shape, src = whole_shape(stmt.src, source, context)
-    _, dst = whole_shape(stmt.dst, target, context)
-    calls = calls_of(context.tiles, shape, context.emit)
-    dims = [dim for dim, part in enumerate(stmt.src.ranges) if not part.point]
-    over = dims[stmt.dim]
-    kept = [dim for dim in source.kept if dim in dims]
-    reduction = _Reduction(stmt, context, calls, _WORDS[stmt.op], dst)
-    if over not in kept:  # a dimension of extent 1: nothing to combine
-        reduction.single(dst, src)
-    elif over == kept[-1]:
-        reduction.rows(dst, src)
-    elif over == kept[0]:
-        reduction.columns(dst, src, source.weight(over), int(source.extents[0]))
-    else:
-        raise failure(
-            "T2C549",
-            f"a reduction over the middle dimension of {source.buffer.name} is not lowered",
-            stmt.span,
-            help="reduce over the first or the last dimension",
-        )
+class Reduction:
+    """One reduction, written for a unit with repeats and strides."""
 
-
-class _Reduction:
     def __init__(
         self, stmt: forms.Reduce, context: Context, calls: Calls, word: str, dst: Value
     ) -> None:
@@ -78,7 +52,7 @@ class _Reduction:
     def operand(self, dst: Value, src: Value) -> tuple[Value, DType]:
         """The source in the type to combine in, made positive for the abs kinds."""
         dtype = dst.dtype
-        wide = self.context.target.widen.get(dtype.name)
+        wide = self.wide(dtype)
         dtype = DTYPES[wide] if wide else dtype
         if src.dtype != dtype:
             given = src
@@ -91,6 +65,10 @@ class _Reduction:
             self.calls.elementwise("Abs", src, (given,))
         return src, dtype
 
+    def wide(self, dtype: DType) -> str | None:
+        """The type to combine in, if it is not the destination's."""
+        return self.context.target.widen.get(dtype.name)
+
     def _like(self, value: Value, dtype: DType) -> Value:
         kind = value.kind
         ref = self.borrow(kind, dtype, self.calls.shape.most(kind))
@@ -98,37 +76,37 @@ class _Reduction:
 
     def into(self, dst: Value, result: Value, count: Expr) -> None:
         """dst = result, or dst combined with it; both are `count` elements in a row."""
-        function = _COMBINE[self.word]
+        function = COMBINE[self.word]
         if result.dtype != dst.dtype:
             self._wide_into(dst, result, count)
         elif not self.stmt.clear:
             arguments: tuple[Argument, ...] = (dst.at, result.at, count)
             self.context.emit(VectorCall(function=function, dst=dst.at, arguments=arguments))
         elif result.ref != dst.ref:
-            one = Const(dtype=dst.dtype, value=1)
-            self.context.emit(
-                VectorCall(
-                    function="Muls",
-                    dst=dst.at,
-                    arguments=(result.at, one, count),
-                    covers=self.covers(dst.at),
-                )
-            )
+            self.move(dst.at, result.at, dst.dtype, count)
+
+    def move(self, dst: TileRef, src: TileRef, dtype: DType, count: Expr) -> None:
+        """dst = src, `count` elements."""
+        one = Const(dtype=dtype, value=1)
+        call = VectorCall(
+            function="Muls", dst=dst, arguments=(src, one, count), covers=self.covers(dst)
+        )
+        self.context.emit(call)
 
     def _wide_into(self, dst: Value, result: Value, count: Expr) -> None:
         """Through the wider type for a destination without arithmetic."""
-        modes = self.context.target.conversions
+        modes = self.context.target.conversions  # widening is one step, and so is the way back
         if not self.stmt.clear:
             old = self.borrow("row", result.dtype, self._most(dst))
             up = modes[dst.dtype.name, result.dtype.name].modes[0]
-            self._cast(old, dst.at, up, count)
+            self.cast(old, dst.at, up, count)
             arguments: tuple[Argument, ...] = (result.at, old, count)
             self.context.emit(
-                VectorCall(function=_COMBINE[self.word], dst=result.at, arguments=arguments)
+                VectorCall(function=COMBINE[self.word], dst=result.at, arguments=arguments)
             )
-        self._cast(dst.at, result.at, modes[result.dtype.name, dst.dtype.name].modes[0], count)
+        self.cast(dst.at, result.at, modes[result.dtype.name, dst.dtype.name].modes[0], count)
 
-    def _cast(self, dst: TileRef, src: TileRef, how: str, count: Expr) -> None:
+    def cast(self, dst: TileRef, src: TileRef, how: str, count: Expr) -> None:
         word = Word(text=f"RoundMode::{how}")
         call = VectorCall(
             function="Cast", dst=dst, arguments=(src, word, count), covers=self.covers(dst)
@@ -221,7 +199,7 @@ class _Reduction:
             into = moved(partial, times(row, repeat))
             source = moved(moved(src.at, times(row, shape.step(src.pitch))), at)
             return VectorCall(
-                function=_COMBINE[self.word],
+                function=COMBINE[self.word],
                 dst=into,
                 arguments=(into, source, const(mask), rows, far),
             )
@@ -279,7 +257,7 @@ class _Reduction:
 
     def columns(self, dst: Value, src: Value, step: int, rows: int) -> None:
         """Row upon row; `step` elements lie between two of them."""
-        function = _COMBINE[self.word]
+        function = COMBINE[self.word]
         src, dtype = self.operand(dst, src)
         if not self.context.target.can(function, dtype.name):
             raise failure(
@@ -293,15 +271,7 @@ class _Reduction:
         result = dst.at if direct else self.borrow("row", dtype, width)
         first = 0 if direct and not self.stmt.clear else 1
         if first:
-            one = Const(dtype=dtype, value=1)
-            self.context.emit(
-                VectorCall(
-                    function="Muls",
-                    dst=result,
-                    arguments=(src.at, one, const(width)),
-                    covers=self.covers(result),
-                )
-            )
+            self.move(result, src.at, dtype, const(width))
         row = Var(dtype=INT32, name="row", kind="loop")
         call = VectorCall(
             function=function,

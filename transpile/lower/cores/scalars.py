@@ -30,7 +30,8 @@ from tile2c.transpile.lower.cores.layouts import Layout, plus, times
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.plan import ReadElement, Step, TileRef
 from tile2c.transpile.lower.facts import Facts
-from tile2c.transpile.lower.plan import CCall, Wide
+from tile2c.transpile.lower.plan import CCall, Element, Wide
+from tile2c.transpile.targets.cores import CoresWords
 
 Emit = Callable[[Step], None]
 
@@ -38,10 +39,13 @@ Emit = Callable[[Step], None]
 class Scalars:
     """Lowers scalar expressions; reads of tiles go through `emit` first."""
 
-    def __init__(self, layouts: dict[str, Layout], names: Names, handles: dict[str, str]) -> None:
+    def __init__(
+        self, layouts: dict[str, Layout], names: Names, handles: dict[str, str], words: CoresWords
+    ) -> None:
         self.layouts = layouts
         self.names = names
-        self.handles = handles  # tensor parameter -> its GlobalTensor
+        self.handles = handles  # tensor parameter -> what the body calls it
+        self.words = words
 
     def lower(self, expr: Expr, facts: Facts, emit: Emit) -> Expr:
         """The expression as C. Raises InputError for what the scalar unit cannot compute."""
@@ -99,11 +103,12 @@ class Scalars:
     def _global(self, expr: Load, index: tuple[Expr, ...], facts: Facts) -> Expr:
         """An element of a tensor, 0 outside of it."""
         buffer = expr.buffer
-        value: Expr = CCall(
-            dtype=buffer.dtype,
-            function=f"{self.handles[buffer.name]}.GetValue",
-            args=(self.global_offset(buffer.shape, buffer.strides, index),),
-        )
+        handle = self.handles[buffer.name]
+        offset = self.global_offset(buffer.shape, buffer.strides, index)
+        value: Expr = Element(dtype=buffer.dtype, array=handle, subscripts=(offset,))
+        if self.words.element:
+            call = self.words.element.format(handle=handle)
+            value = CCall(dtype=buffer.dtype, function=call, args=(offset,))
         guard = outside_guard(expr.index, buffer.shape, facts)
         if guard is None:
             return value

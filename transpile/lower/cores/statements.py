@@ -28,7 +28,7 @@ from tile2c.transpile.lower.cores.plan import (
     WhileLoop,
     WriteElement,
 )
-from tile2c.transpile.lower.cores.reductions import lower_reduce
+from tile2c.transpile.lower.cores.reduction_statements import lower_reduce
 from tile2c.transpile.lower.cores.rewrite import rewrite_statement
 from tile2c.transpile.lower.cores.units import calls_of
 from tile2c.transpile.lower.cores.values import Value
@@ -112,7 +112,10 @@ def _loop(stmt: forms.For | forms.Pipelined, context: Context) -> None:
     with context.nested(stmt.var, facts=facts) as scope:
         lower_statements(stmt.body, context)
     body = context.body(scope)
-    context.emit(Loop(var=stmt.var, start=start, stop=stop, step=const(step), body=body))
+    stages = int(stmt.num_stages.value) if isinstance(stmt, forms.Pipelined) else 1
+    context.emit(
+        Loop(var=stmt.var, start=start, stop=stop, step=const(step), body=body, stages=stages)
+    )
 
 
 def _control(stmt: forms.While | forms.If, context: Context) -> None:

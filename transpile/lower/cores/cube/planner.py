@@ -267,7 +267,9 @@ class _CubePlanner:
             summary=self.function.summary,
             comments=self.function.docstring,
             constants=named_constants(self.function, body, blocks, tiles, self.grid.locals),
-            params=parameters(self.function, self.launch, self.context.scalars.handles),
+            params=parameters(
+                self.function, self.function.launches[0], self.context.scalars.handles
+            ),
             blocks=blocks,
             last_block=self.grid.last,
             tile=self.grid.tile,

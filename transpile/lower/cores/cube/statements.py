@@ -102,6 +102,7 @@ class CubeLowering:
 
     def scalar(self, stmt: forms.Let | forms.Declare | forms.Store) -> None:
         if isinstance(stmt, forms.Let):
+            self.context.facts = self.context.facts.with_meaning(stmt.var, stmt.value)
             self.context.emit(
                 Local(name=stmt.var.name, dtype=stmt.var.dtype, value=self.value(stmt.value))
             )
@@ -278,7 +279,7 @@ class CubeLowering:
         count = part.extent if clip is None else context.edge(clip, "columns", f"{name}_columns")
         copy = CubeCall(
             unit="MTE2",
-            function="copy_fractals",
+            function="copy_fractals<1>",
             dst=TileRef(tile=in_l1),
             arguments=(self.region(region, name), const(1), count, count, const(1)),
         )
@@ -370,7 +371,7 @@ class CubeLowering:
             (right, right_call, b, n),
         ):
             by_rows = (source is a) == stmt.transpose_a  # K runs down the tile
-            offset = times(at, step) if by_rows else times(at, source.tall)
+            offset = times(at, step) if by_rows else times(at, source.tall_expr())
             self.queue("allocate", tile)
             ref = TileRef(tile=source.buffer.name, offset=None if _zero(offset) else offset)
             arguments: tuple[Argument, ...] = (ref, extent, k, source.tall_expr())

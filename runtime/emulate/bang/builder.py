@@ -1,0 +1,133 @@
+"""Compiles a kernel text together with the model, in the user's cache."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from tile2c.runtime.emulate.compiler import cache_folder, find_compiler
+from tile2c.runtime.emulate.objects import compile_unit, digest
+from tile2c.runtime.errors import BackendUnavailable, CompileError
+
+_KIB = 1024
+_STACK = 128 * _KIB  # of NRAM, and of SRAM, what the compiler keeps for itself
+# Architecture -> its number, and bytes of NRAM, WRAM and SRAM that arrays may take.
+ARCHITECTURES = {
+    "mtp_372": (372, 768 * _KIB - _STACK, 1024 * _KIB, 4096 * _KIB - _STACK),
+    "mtp_592": (592, 512 * _KIB - _STACK, 512 * _KIB, 2048 * _KIB - _STACK),
+}
+MODEL = Path(__file__).resolve().parent / "model"
+EMULATE = Path(__file__).resolve().parent.parent
+COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Werror=narrowing")
+KERNEL_FLAGS = (*COMMON, "-O1", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
+RUNTIME_FLAGS = (*COMMON, "-O2")
+
+_KERNEL = re.compile(r"\b__mlu_(?:global|entry)__\b[^;{}()]*\bvoid\s+(\w+)\s*\(")
+# A qualifier that begins the declaration of arrays or variables, up to its end.
+_DECLARED = re.compile(
+    r"__(nram|wram|mlu_shared)__(?P<type>\s+[\w:<>,\s]*?[\w>]\s+)(?P<rest>\w+\s*(?:\[|=|;|,)[^;{}()]*;)"
+)
+_MEMORY = {"nram": "EMU_NRAM", "wram": "EMU_WRAM", "mlu_shared": "EMU_SRAM"}
+_LAUNCH = re.compile(r"<<<.*?>>>", re.DOTALL)
+
+
+def build(text: str, file_name: str, arch: str) -> Path:
+    """The shared object of a kernel text; lines in its reports are those of `file_name`.
+
+    Raises CompileError with the compiler's messages, BackendUnavailable without a C++ compiler or
+    for another architecture.
+    """
+    if arch not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise BackendUnavailable(f"the BANG C model knows {known}, not {arch}")
+    entries = kernel_names(text)
+    if not entries:
+        raise CompileError(f"{file_name}: no __mlu_global__ kernel in it")
+    compiler = find_compiler()
+    unit = _unit(text, file_name, entries, arch)
+    objects = _runtime(compiler)
+    key = digest([unit, compiler, *KERNEL_FLAGS, *(path.name for path in objects), _model_key()])
+    target = _cache() / f"{key}.so"
+    if not target.exists():
+        flags = (*KERNEL_FLAGS, "-shared", *_macros(arch), *_includes())
+        compile_unit(compiler, flags, unit, target, [str(path) for path in objects], file_name)
+    return target
+
+
+def kernel_names(text: str) -> tuple[str, ...]:
+    """The kernels of a text, in its order."""
+    return tuple(dict.fromkeys(found[1] for found in _KERNEL.finditer(text)))
+
+
+def _unit(text: str, file_name: str, entries: Sequence[str], arch: str) -> str:
+    """The translation unit: the text with storage for its arrays, then the table of its kernels."""
+    name = _quoted(Path(file_name).name)
+    number, nram, wram, sram = ARCHITECTURES[arch]
+    rows = ", ".join(f"emu::entry<&{entry}>({_quoted(entry)})" for entry in entries)
+    return (
+        '#include "bang.h"\n'
+        f"#line 1 {name}\n{with_storage(text)}\n"
+        '#line 1 "tables"\n'
+        f"static const emu::Entry emu_entries[] = {{{rows}}};\n"
+        f"const emu::Module emu::module = {{{name}, emu_entries, {len(entries)}, {number}, "
+        f"{{0, 0, {nram}, {wram}, {sram}}}}};\n"
+    )
+
+
+def with_storage(text: str) -> str:
+    """The text with its on-chip arrays in sections of their own, each under its name; lines stay."""
+
+    def declared(found: re.Match[str]) -> str:
+        rest = found["rest"]
+        names = re.findall(r"(?:^|,)\s*(\w+)(?=\s*(?:\[[^,]*)?(?:=|,|;))", rest)
+        named = " ".join(
+            f'emu::Named emu_named_{name}("{name}", &{name}, sizeof {name});' for name in names
+        )
+        return f"{_MEMORY[found[1]]}{found['type']}{rest} {named}"
+
+    return _LAUNCH.sub("", _DECLARED.sub(declared, text))
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _macros(arch: str) -> tuple[str, ...]:
+    number, nram, wram, sram = ARCHITECTURES[arch]
+    sizes = {"NRAM": nram + _STACK, "WRAM": wram, "SRAM": sram + _STACK}
+    return (
+        f"-D__BANG_ARCH__={number}",
+        *(f"-D__MLU_{name}_SIZE__={size // _KIB}" for name, size in sizes.items()),
+    )
+
+
+def _includes() -> tuple[str, ...]:
+    return (f"-I{MODEL / 'include'}", f"-I{MODEL}", f"-I{EMULATE / 'include'}", f"-I{EMULATE}")
+
+
+@cache
+def _model_key() -> str:
+    """A digest of every source of the model."""
+    files = sorted(path for path in MODEL.rglob("*") if path.suffix in (".h", ".cpp"))
+    shared = (EMULATE / "abi.h", EMULATE / "include" / "emulate" / "numbers.h")
+    return digest([path.read_text("utf-8") for path in (*files, *shared)])
+
+
+@cache
+def _runtime(compiler: str) -> tuple[Path, ...]:
+    """The objects of the model's own sources, compiled once for each version of it."""
+    key = digest([_model_key(), compiler, *RUNTIME_FLAGS])
+    objects = []
+    for source in sorted(MODEL.glob("*.cpp")):
+        target = _cache() / f"{source.stem}-{key}.o"
+        if not target.exists():
+            flags = (*RUNTIME_FLAGS, "-c", *_includes())
+            compile_unit(compiler, flags, source.read_text("utf-8"), target, [], source.name)
+        objects.append(target)
+    return tuple(objects)
+
+
+def _cache() -> Path:
+    return cache_folder() / "bang"

@@ -1,0 +1,161 @@
+// What the model's headers need from its core: memories, pipelines, reports.
+//
+// A core issues instructions to three pipelines, IO (off-chip copies), MOVE (on-chip copies) and
+// COMPUTE; each keeps its order. Vector calls and plain copies take effect where they stand. An
+// asynchronous copy takes effect as late as the text allows: when a synchronisation asks for it,
+// when another instruction of its pipeline has to come after it, or at the end. Which instruction
+// is over before which is kept as a vector clock a pipeline.
+#pragma once
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+namespace emu {
+
+// The line of the kernel text that makes a call: a default argument is evaluated where the call
+// stands.
+struct Line {
+    int at;
+    static constexpr Line here(int at = __builtin_LINE()) { return Line{at}; }
+};
+#define EMU_LINE ::emu::Line line = ::emu::Line::here()
+
+enum Pipe : uint8_t { IO, MOVE, COMPUTE, PIPES };
+enum Space : uint8_t { GDRAM, LDRAM, NRAM, WRAM, SRAM, SPACES };
+enum Kind : int32_t { NONE, RACE, MEMORY, DEADLOCK, MISUSE, UNSUPPORTED };
+enum Check : int { CHECK_RACES = 1, CHECK_MEMORY = 2 };
+constexpr uint8_t POISON = 0xFF;  // what memory holds that nothing wrote: NaN in every float type
+
+const char* space_name(Space space);
+const char* pipe_name(Pipe pipe);
+
+// Ends the launch with a report; the text is formatted as printf does.
+[[noreturn]] void stop(Kind kind, int line, const char* format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// An array of on-chip memory, so that reports can name it. Written by the builder.
+struct Named {
+    Named(const char* name, const void* begin, size_t bytes);
+};
+
+// Where an address lies: an array of a section, a tensor of the launch, or the core's own stack.
+Space space_of(const void* address);
+
+// Vector call, plain copy (ordered with vector calls and plain copies on either side), or a copy that
+// waits for nothing but its pipeline.
+enum Mode : uint8_t { VECTOR, PLAIN, ASYNC };
+
+// One instruction: collects what it touches, checks that against what came before, then issues it.
+class Instruction {
+  public:
+    Instruction(const char* name, Pipe pipe, Line line, Mode mode = VECTOR);
+    // Ends the launch unless `bytes` from `address` on lie in `space`, inside one array or tensor.
+    void read(Space space, const void* address, uint64_t bytes, const char* what);
+    void write(Space space, const void* address, uint64_t bytes, const char* what);
+    void issue();  // from here on other instructions come after it, as its pipeline says
+
+    const char* name;
+    Pipe pipe;
+    int line;
+    Mode mode;
+
+  private:
+    void touch(Space space, const void* address, uint64_t bytes, const char* what, bool write);
+    friend void defer(const Instruction& instruction, const struct Copy& copy);
+    uint32_t sequence_;
+    uint32_t needs_[PIPES];
+};
+
+// ---- values
+
+// Whether nothing gave the bytes a value: they still hold what memory holds at first.
+bool unwritten(const void* address, uint64_t bytes);
+void mark_written(const void* address, uint64_t bytes, bool unspecified);
+// Ends the launch when a value that nothing wrote leaves the core, and that is checked.
+void leaves(const void* from, uint64_t bytes, const char* name, int line);
+
+template <class T>
+T load(const T* at, bool& bad) {
+    if (unwritten(at, sizeof(T))) bad = true;
+    return *at;
+}
+template <class T>
+void store(T* at, T value, bool bad) {
+    if (bad)
+        memset(static_cast<void*>(at), POISON, sizeof(T));
+    else
+        *at = value;
+    mark_written(at, sizeof(T), bad);
+}
+
+// ---- copies and synchronisation, see copy.h
+
+struct Copy {
+    char* to;
+    const char* from;
+    uint64_t bytes;
+    uint64_t to_stride[2], from_stride[2];
+    uint32_t more[2];  // segments but the first, inner and outer
+    bool leaves;  // to off-chip memory
+    const char* name;
+    int line;
+};
+void run(const Copy& copy);
+void defer(const Instruction& instruction, const Copy& copy);
+void synchronise(const bool producers[PIPES], const bool consumers[PIPES]);
+
+// ---- the launch
+
+struct Task {
+    unsigned x, y, z;
+    unsigned dim_x, dim_y, dim_z;
+};
+extern Task task;
+void check_overlap(const char* name, int line, const void* dst, uint64_t dst_bytes, const void* src,
+                   uint64_t src_bytes, bool same_allowed, const char* what);
+
+struct Entry {
+    const char* name;
+    int arguments;
+    const uint64_t* sizes;  // bytes of each argument
+    void (*call)(void** arguments);
+};
+template <auto F>
+struct Caller;
+template <size_t... I>
+struct Indices {};
+template <size_t N, size_t... I>
+struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
+template <size_t... I>
+struct MakeIndices<0, I...> {
+    using type = Indices<I...>;
+};
+template <class... A, void (*F)(A...)>
+struct Caller<F> {
+    static constexpr int arguments = sizeof...(A);
+    static constexpr uint64_t sizes[sizeof...(A) + 1] = {sizeof(A)..., 0};
+    template <size_t... I>
+    static void expand(void** arguments, Indices<I...>) {
+        F(*static_cast<A*>(arguments[I])...);
+    }
+    static void call(void** arguments) {
+        expand(arguments, typename MakeIndices<sizeof...(A)>::type{});
+    }
+};
+template <auto F>
+constexpr Entry entry(const char* name) {
+    return Entry{name, Caller<F>::arguments, Caller<F>::sizes, &Caller<F>::call};
+}
+struct Module {
+    const char* file;
+    const Entry* entries;
+    int entry_count;
+    int arch;
+    uint64_t bytes[SPACES];  // of each memory that arrays may take
+};
+extern const Module module;
+
+}  // namespace emu

@@ -1,0 +1,62 @@
+// The module's exports: runs an entry point, task by task.
+#include "state.h"
+
+namespace emu {
+
+namespace {
+
+const Entry* find(const char* name) {
+    for (int i = 0; i < module.entry_count; ++i)
+        if (!strcmp(module.entries[i].name, name)) return &module.entries[i];
+    return nullptr;
+}
+
+void run_tasks(const char* name, const uint32_t grid[3], void** arguments, int count) {
+    const Entry* entry = find(name);
+    if (!entry) stop(MISUSE, 0, "no entry point %s", name);
+    if (entry->arguments != count)
+        stop(MISUSE, 0, "%s takes %d arguments, not %d", name, entry->arguments, count);
+    if (!grid[0] || !grid[1] || !grid[2]) stop(MISUSE, 0, "a launch takes at least one task");
+    memories_begin();
+    task = Task{0, 0, 0, grid[0], grid[1], grid[2]};
+    uint32_t number = 0;
+    for (task.z = 0; task.z < grid[2]; ++task.z)
+        for (task.y = 0; task.y < grid[1]; ++task.y)
+            for (task.x = 0; task.x < grid[0]; ++task.x) {
+                task_begins(number++);
+                entry->call(arguments);
+                task_ends();
+            }
+}
+
+}  // namespace
+
+}  // namespace emu
+
+extern "C" __attribute__((visibility("default"))) int emu_parameters(const char* entry,
+                                                                     uint64_t* sizes,
+                                                                     int capacity) {
+    const emu::Entry* found = emu::find(entry);
+    if (!found) return -1;
+    for (int i = 0; i < found->arguments && i < capacity; ++i) sizes[i] = found->sizes[i];
+    return found->arguments;
+}
+
+extern "C" __attribute__((visibility("default"))) int emu_launch(
+    const char* entry, const uint32_t grid[3], const uint32_t*, const uint32_t*, uint64_t,
+    void** args, int arg_count, const EmuTensor* tensors, int tensor_count, int checks,
+    EmuReport* report) {
+    using namespace emu;
+    memset(report, 0, sizeof *report);
+    report->thread_a = report->thread_b = -1;
+    core.checks = checks;
+    core.report = report;
+    core.tensors = tensors;
+    core.tensor_count = tensor_count;
+    shadow_forget(true);
+    try {
+        run_tasks(entry, grid, args, arg_count);
+    } catch (const Stop&) {}
+    for (auto& queue : core.pending) queue.clear();
+    return report->kind;
+}

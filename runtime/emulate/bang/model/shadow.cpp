@@ -1,0 +1,90 @@
+// Who touched which bytes last: a map of intervals, and the rule for a race.
+#include "state.h"
+
+namespace emu {
+
+namespace {
+
+struct Touches {
+    const char* end;
+    Touch write{};
+    Touch read[PIPES] = {};
+};
+using Intervals = std::map<const char*, Touches>;
+Intervals on_chip, off_chip_bytes;
+
+void split(Intervals& map, const char* at) {
+    auto next = map.lower_bound(at);
+    if (next == map.begin() || (next != map.end() && next->first == at)) return;
+    auto before = std::prev(next);
+    if (before->second.end <= at) return;
+    Touches upper = before->second;
+    before->second.end = at;
+    map.emplace_hint(next, at, upper);
+}
+
+// Whether `earlier` is over before what needs `needs` can start.
+bool ordered(const Touch& earlier, const Touch& later, const Clock& needs) {
+    if (!earlier.name) return true;
+    if (earlier.task != later.task) return false;
+    return needs.at[earlier.pipe] >= earlier.sequence;
+}
+
+[[noreturn]] void race(const Touch& earlier, const Touch& later, const char* at, bool wrote,
+                       bool writes) {
+    const char* held = holder(at);
+    say(core.report->array, sizeof core.report->array, "%s", held);
+    core.report->thread_b = static_cast<int32_t>(earlier.task);
+    core.report->line_b = earlier.line;
+    const char* did = wrote ? "wrote" : "reads";
+    if (earlier.task != later.task)
+        stop(RACE, later.line, "%s %s bytes of %s that %s of line %d %s in task %u", later.name,
+             writes ? "writes" : "reads", held, earlier.name, earlier.line, did, earlier.task);
+    stop(RACE, later.line,
+         "%s (%s) %s bytes of %s that %s of line %d (%s) %s, and no synchronisation lies between",
+         later.name, pipe_name(later.pipe), writes ? "writes" : "reads", held, earlier.name,
+         earlier.line, pipe_name(earlier.pipe), did);
+}
+
+}  // namespace
+
+void shadow_touch(const Touch& touch, const Clock& needs, Space space, const void* begin,
+                  uint64_t bytes, bool write) {
+    if (!(core.checks & CHECK_RACES)) return;
+    Intervals& map = space == GDRAM ? off_chip_bytes : on_chip;
+    const char* at = static_cast<const char*>(begin);
+    const char* end = at + bytes;
+    split(map, at);
+    split(map, end);
+    auto next = map.lower_bound(at);
+    while (at < end) {
+        if (next == map.end() || next->first > at) {  // bytes that nobody touched
+            const char* until = next == map.end() || next->first > end ? end : next->first;
+            next = map.emplace_hint(next, at, Touches{until});
+        }
+        Touches& t = next->second;
+        const bool mine = t.write.name && t.write.pipe == touch.pipe &&
+                          t.write.sequence == touch.sequence && t.write.task == touch.task;
+        if (!mine && !ordered(t.write, touch, needs)) race(t.write, touch, at, true, write);
+        if (write) {
+            for (const Touch& read : t.read) {
+                const bool own = read.name && read.pipe == touch.pipe &&
+                                 read.sequence == touch.sequence && read.task == touch.task;
+                if (!own && !ordered(read, touch, needs)) race(read, touch, at, false, true);
+            }
+            t.write = touch;
+            for (Touch& read : t.read) read = Touch{};
+        } else {
+            t.read[touch.pipe] = touch;
+        }
+        at = t.end;
+        ++next;
+    }
+}
+
+void shadow_forget(bool global) {
+    on_chip.clear();
+    if (global) off_chip_bytes.clear();
+}
+
+}  // namespace emu
