@@ -16,7 +16,11 @@ from tile2c.transpile.lower.cores.cube.fold import fold
 from tile2c.transpile.lower.cores.cube.forms import Begin, Product, StoreSums
 from tile2c.transpile.lower.cores.cube.queues import place_queues
 from tile2c.transpile.lower.cores.cube.roles import Roles, find_roles
-from tile2c.transpile.lower.cores.cube.statements import CubeLowering, PartTiles
+from tile2c.transpile.lower.cores.cube.statements import (
+    CubeLowering,
+    PartTiles,
+    whole_units,
+)
 from tile2c.transpile.lower.cores.cube.tiles import matrix, parts_of, split_depth, up
 from tile2c.transpile.lower.cores.extents import find_edges
 from tile2c.transpile.lower.cores.grid import grid_of
@@ -103,6 +107,7 @@ class _CubePlanner:
     def _lowering(self) -> CubeLowering:
         parts = PartTiles(self.names.fresh("left"), self.names.fresh("right"))
         lowering = CubeLowering(self.context, self.roles, self.unit, parts)
+        lowering.whole_units = whole_units(self._gemms(), self.unit)
         for stmt in walk.statements(self.launch.body):
             if isinstance(stmt, Begin) and stmt.bias is not None:
                 name = stmt.bias.buffer.name

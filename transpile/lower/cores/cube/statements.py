@@ -5,6 +5,8 @@ reads   tile IR with `Begin`, `Product` and `StoreSums`     writes  steps withou
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import BOOL, INT32, INT64
@@ -61,6 +63,21 @@ class PartTiles:
     right: str
 
 
+def whole_units(products: Iterable[Product], unit: CubeUnit) -> dict[str, tuple[int, int]]:
+    """In which units rows and columns of sums are computed: pairs of fractals turn as one."""
+    found: dict[str, tuple[int, int]] = {}
+    for stmt in products:
+        one = unit.fractal_rows
+        pair = one
+        if stmt.a.buffer.dtype.name in unit.squares:
+            pair = max(one, lanes(stmt.a.buffer.dtype, unit))
+        rows, columns = found.get(stmt.c.buffer.name, (one, one))
+        rows = max(rows, pair if stmt.transpose_a else one)
+        columns = max(columns, one if stmt.transpose_b else pair)
+        found[stmt.c.buffer.name] = (rows, columns)
+    return found
+
+
 class CubeLowering:
     """Lowers statement lists of the cube core into a context."""
 
@@ -73,6 +90,7 @@ class CubeLowering:
             str, tuple[str, str]
         ] = {}  # sums -> tiles of their bias in L1, in the table
         self.declared: list[set[str]] = [set()]
+        self.whole_units: dict[str, tuple[int, int]] = {}  # sums -> units of their rows, columns
 
     def list(self, body: tuple[Stmt, ...]) -> None:
         for stmt in body:
@@ -302,10 +320,7 @@ class CubeLowering:
         parts = split_depth(stmt, self.unit)
         depth_dim = a.row_dim if stmt.transpose_a else a.column_dim
         extent = stmt.a.buffer.shape[depth_dim]
-        pair = stmt.a.buffer.dtype.name in self.unit.squares
-        side = max(self.unit.fractal_rows, lanes(stmt.a.buffer.dtype, self.unit))
-        m = self.size(stmt.c, 0, side if pair and stmt.transpose_a else 16, "m")
-        n = self.size(stmt.c, 1, side if pair and not stmt.transpose_b else 16, "n")
+        m, n = self.size(stmt.c, 0, "m"), self.size(stmt.c, 1, "n")
         live = context.live(("tile", stmt.a.buffer.name, depth_dim), extent)
         step = lanes(stmt.a.buffer.dtype, self.unit)
         k = self.rounded(live, step, "k")
@@ -398,12 +413,12 @@ class CubeLowering:
         self.declared[-1].add(tile)
         self.context.emit(QueueStep(action=action, tile=tile, declare=declare))  # type: ignore[arg-type]
 
-    def size(self, sums: Region, side: int, unit: int, word: str) -> Expr:
+    def size(self, sums: Region, side: int, word: str) -> Expr:
         """Rows (0) or columns (1) of the sums that are computed, in whole fractals."""
         buffer = sums.buffer
         dim = len(buffer.shape) - 2 + side
         live = self.context.live(("tile", buffer.name, dim), buffer.shape[dim])
-        return self.rounded(live, unit, word)
+        return self.rounded(live, self.whole_units[buffer.name][side], word)
 
     def rounded(self, count: Expr, unit: int, word: str) -> Expr:
         """`count` in whole fractals, at least one: a local where it is not known."""
@@ -440,7 +455,7 @@ class CubeLowering:
         shape = matrix(sums, self.unit)
         rows, columns, _ = self.counts(stmt.src, stmt.dst, shape)
         guard = joined(self.guards(stmt.dst, context), context)
-        tall = self.size(stmt.src, 0, self.unit.fractal_rows, "m")
+        tall = self.size(stmt.src, 0, "m")
         arguments: tuple[Argument, ...] = (
             TileRef(tile=name),
             rows,
