@@ -1,7 +1,8 @@
 """`T.reshape` and `T.view` of arrays of the block: another shape, said in the storage's own indices.
 
 Nothing behind this folder knows views: an element of one is an element of its base; a part of one that
-is no rectangle of the base is copied by a loop, or goes through an array of its own.
+is no rectangle of the base is copied by a loop, or goes through an array of its own. Of another type,
+it is the bits of the base's element, or of several neighbours (`typed_views.py`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Literal, TypeVar, cast
 
 import libcst as cst
 from tile2c.transpile.ir import forms
+from tile2c.transpile.ir.build import typed_views
 from tile2c.transpile.ir.build.arguments import static_shape
 from tile2c.transpile.ir.build.context import Builder, allocated_here
 from tile2c.transpile.ir.constants import constant_int
-from tile2c.transpile.ir.dtypes import INT32
+from tile2c.transpile.ir.dtypes import INT32, DType
 from tile2c.transpile.ir.expr import Binary, Buffer, Cast, Expr, Load, Scope, Var, const
 from tile2c.transpile.ir.forms import Parallel, Range, Region, Stmt, Store
 from tile2c.transpile.record import record
@@ -26,31 +28,60 @@ T = TypeVar("T")
 
 @record
 class TileView:
-    """Runs of dimensions of the view and of its base with as many elements: (view's, base's)."""
+    """Runs of dimensions of the view and of its base with as many elements: (view's, base's).
+
+    Elements are counted in the narrower of both types: of the view's `wide` are one of its own, of
+    the base's `parts` are one of the base's. `shape` and `under` are the shapes in that count.
+    """
 
     base: Buffer
     groups: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    shape: tuple[int, ...]
+    under: tuple[int, ...]
+    dtype: DType
+    wide: int = 1
+    parts: int = 1
+
+    @property
+    def typed(self) -> bool:
+        """Whether elements are bits of the base's."""
+        return self.dtype != self.base.dtype
 
 
 def bind_tile_view(
-    b: Builder, name: str, node: cst.Call, base: Buffer, items: Sequence[cst.BaseExpression]
+    b: Builder,
+    name: str,
+    node: cst.Call,
+    base: Buffer,
+    items: Sequence[cst.BaseExpression] | None,
+    dtype: DType | None = None,
 ) -> None:
-    """`name = T.reshape(base, shape)`, or `T.view`; `items` are the extents."""
-    extents = static_shape(b, items, name)
-    shape = tuple(const(size) for value in extents if (size := constant_int(value.expr)))
+    """`name = T.reshape(base, shape)`, or `T.view`; `items` are the extents, those of the base if None."""
+    shape = base.shape
+    if items is not None:
+        extents = static_shape(b, items, name)
+        shape = tuple(const(size) for value in extents if (size := constant_int(value.expr)))
     outer = b.tile_views.get(base.name)
     root = outer.base if outer is not None else base
-    groups = _groups([_size(x) for x in shape], [_size(x) for x in root.shape])
-    if groups is None or len(shape) != len(extents):
+    dtype = dtype or base.dtype
+    wide, parts = max(1, dtype.bits // root.dtype.bits), max(1, root.dtype.bits // dtype.bits)
+    own, under = (
+        (*(_size(x) for x in extents[:-1]), _size(extents[-1]) * scale) if extents else ()
+        for extents, scale in ((shape, wide), (root.shape, parts))
+    )
+    groups = _groups(list(own), list(under))
+    if groups is None:
+        held = "" if dtype == root.dtype else f" of {root.dtype}"
+        seen = "" if dtype == root.dtype else f" of {dtype}"
         b.fail(
             "T2C317",
-            f"{base.name} has {prod(map(_size, root.shape))} elements, and this view of it "
-            f"{prod(map(_size, shape))}",
+            f"{base.name} has {prod(map(_size, root.shape))} elements{held}, and this view of it "
+            f"{prod(map(_size, shape))}{seen}",
             node,
             notes=allocated_here(root),
         )
-    view = replace(root, name=b.names.unique(name), shape=shape, span=b.span(node))
-    b.tile_views[view.name] = TileView(root, groups)
+    view = replace(root, name=b.names.unique(name), shape=shape, dtype=dtype, span=b.span(node))
+    b.tile_views[view.name] = TileView(root, groups, own, under, dtype, wide, parts)
     b.scopes.bind(name, view)
 
 
@@ -98,12 +129,16 @@ def _stmt(b: Builder, stmt: Stmt) -> list[Stmt]:
             src, dst = _rectangle(b, stmt.src), _rectangle(b, stmt.dst)
             if src is not None and dst is not None:
                 return [replace(stmt, src=src, dst=dst)]
-            return [_in_base(b, _element_wise(b, stmt))]
+            return _stmt(b, _element_wise(b, stmt))
         case forms.Fill():
             dst = _rectangle(b, stmt.dst)
-            return [replace(stmt, dst=dst) if dst is not None else _in_base(b, _filling(b, stmt))]
+            if dst is not None:
+                return [_in_base(b, replace(stmt, dst=dst))]
+            return _stmt(b, _filling(b, stmt))
         case forms.Reduce() | forms.Scan() | forms.Gemm():
             return _whole_tile(b, stmt)
+        case Store() | forms.Atomic() if _typed(b, stmt.buffer):
+            return typed_views.store(b, b.tile_views[stmt.buffer.name], _in_base(b, stmt))
         case forms.If():
             then, orelse = without_views(b, stmt.then), without_views(b, stmt.orelse)
             return [
@@ -133,42 +168,84 @@ def _in_base(b: Builder, node: T) -> T:
     buffer = getattr(found, "buffer", None)
     if isinstance(buffer, Buffer) and buffer.name in b.tile_views and hasattr(found, "index"):
         view = b.tile_views[buffer.name]
-        index = _index(view, buffer.shape, found.index)
-        found = replace(found, buffer=view.base, index=index)
+        if view.typed:
+            return cast(T, typed_views.load(view, found) if isinstance(found, Load) else found)
+        found = replace(found, buffer=view.base, index=index_in_base(view, found.index))
     return cast(T, found)
 
 
-def _index(view: TileView, shape: tuple[Expr, ...], index: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The base's index of the view's element at `index`."""
+def _typed(b: Builder, buffer: Buffer) -> bool:
+    view = b.tile_views.get(buffer.name)
+    return view is not None and view.typed
+
+
+def index_in_base(view: TileView, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The base's index of the view's element at `index`, both in the view's count."""
     found: list[Expr] = []
     for own, other in view.groups:
-        flat: Expr = const(0)
-        for dim in own:
-            if _size(shape[dim]) > 1:
-                flat = _sum(_times(flat, _size(shape[dim])), index[dim])
-        rest = prod(_size(view.base.shape[dim]) for dim in other)
+        digits: list[_Digit] = []
+        weight = 1
+        for dim in reversed(own):
+            if view.shape[dim] > 1:
+                digits.insert(0, _Digit(index[dim], view.shape[dim], weight))
+            weight *= view.shape[dim]
+        rest = weight
         for dim in other:
-            size = _size(view.base.shape[dim])
-            whole, rest = rest, rest // size
-            part = (
-                flat
-                if whole == prod(_size(view.base.shape[d]) for d in other)
-                else _by("%", flat, whole)
-            )
-            found.append(const(0) if size == 1 else _by("//", part, rest))
+            whole, rest = rest, rest // view.under[dim]
+            found.append(_digit_of(digits, whole, rest) if view.under[dim] > 1 else const(0))
     return tuple(found)
 
 
+@record
+class _Digit:
+    """`value * weight` of a place in a run of elements; 0 <= value < size."""
+
+    value: Expr
+    size: int
+    weight: int
+
+
+def _digit_of(digits: Sequence[_Digit], whole: int, rest: int) -> Expr:
+    """place % whole // rest of the place that the digits add up to."""
+    inside = [digit for digit in digits if digit.weight % whole]
+    exact = [digit for digit in inside if digit.weight % rest == 0]
+    below = [digit for digit in inside if digit.weight % rest]
+    if not _fits(inside, whole):
+        return _by("//", _by("%", _added(inside, 1), whole), rest)
+    total = _added(exact, rest)
+    if not _fits(below, rest):
+        total = _sum(total, _by("//", _added(below, 1), rest))
+    return total
+
+
+def _fits(digits: Sequence[_Digit], limit: int) -> bool:
+    """Whether what the digits add up to is always less than the limit."""
+    return sum((digit.size - 1) * digit.weight for digit in digits) < limit
+
+
+def _added(digits: Sequence[_Digit], unit: int) -> Expr:
+    total: Expr = const(0)
+    for digit in digits:
+        total = _sum(total, _times(digit.value, digit.weight // unit))
+    return total
+
+
 def _sum(a: Expr, b: Expr) -> Expr:
+    if constant_int(b) == 0:
+        return a
     return b if constant_int(a) == 0 else Binary(dtype=INT32, op="+", a=a, b=b)
 
 
 def _times(a: Expr, size: int) -> Expr:
-    return a if constant_int(a) == 0 else Binary(dtype=INT32, op="*", a=a, b=const(size))
+    if size == 1 or constant_int(a) == 0:
+        return a
+    return Binary(dtype=INT32, op="*", a=a, b=const(size))
 
 
 def _by(op: Literal["//", "%"], a: Expr, size: int) -> Expr:
-    return a if op == "//" and size == 1 else Binary(dtype=INT32, op=op, a=a, b=const(size))
+    if constant_int(a) == 0 or (op == "//" and size == 1):
+        return a
+    return Binary(dtype=INT32, op=op, a=a, b=const(size))
 
 
 # ---- parts of views
@@ -179,6 +256,8 @@ def _rectangle(b: Builder, region: Region) -> Region | None:
     view = b.tile_views.get(region.buffer.name)
     if view is None:
         return region
+    if view.typed:
+        return None
     ranges: list[Range] = []
     for own, other in view.groups:
         long = [dim for dim in own if _size(region.buffer.shape[dim]) > 1]
@@ -263,7 +342,7 @@ def _whole_tile(b: Builder, stmt: forms.Reduce | forms.Scan | forms.Gemm) -> lis
         changes[name] = whole
         cleared = isinstance(stmt, forms.Reduce) and stmt.clear
         if name not in ("dst",) or not (cleared or isinstance(stmt, forms.Scan)):
-            before.append(_in_base(b, _element_wise(b, forms.Copy(src=region, dst=whole))))
+            before += _stmt(b, _element_wise(b, forms.Copy(src=region, dst=whole)))
         if name in ("dst", "c"):
-            after.append(_in_base(b, _element_wise(b, forms.Copy(src=whole, dst=region))))
+            after += _stmt(b, _element_wise(b, forms.Copy(src=whole, dst=region)))
     return [*before, _in_base(b, replace(stmt, **changes)), *after]  # type: ignore[arg-type]

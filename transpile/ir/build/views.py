@@ -1,4 +1,4 @@
-"""`T.reshape(x, shape)`: the same storage under another shape (language.md 9.2)."""
+"""`T.reshape(x, shape)`, `T.view(x, shape, dtype)`: the same storage otherwise (language.md 9.2)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,24 @@ VIEWS = frozenset({"reshape", "view"})
 def bind_view(b: Builder, name: str, node: cst.Call, function: str, about: Notes) -> list[Stmt]:
     """`name = T.reshape(x, shape)`: binds the name; nothing is done when the kernel runs."""
     args = Arguments(b, node, f"T.{function}")
-    source, shape_node = args.node_of("src", 0), args.node_of("shape", 1)
-    dtype = args.find("dtype", 2)
+    source, shape_node = args.node_of("src", 0), args.find("shape", 1)
+    asked = "dtype" in args.keywords or len(args.positional) > 2
+    dtype = args.dtype("dtype", 2) if asked else None
     args.finish()
     base = named_buffer(b, source)
-    if dtype is not None:
-        b.fail("T2C231", f"{base.name} as elements of another type is not supported yet", dtype)
     if base.scope != "global":
-        bind_tile_view(b, name, node, base, tuple_items(shape_node))
+        items = None if shape_node is None else tuple_items(shape_node)
+        bind_tile_view(b, name, node, base, items, dtype)
+        return []
+    if dtype is not None and dtype != base.dtype:
+        b.fail(
+            "T2C231",
+            f"{base.name} is a parameter of {base.dtype}: it cannot be seen as {dtype}",
+            node,
+            help=f"declare it as {dtype}, or T.reinterpret its elements",
+        )
+    if shape_node is None:
+        b.scopes.bind(name, base)
         return []
     if base.strides is not None:
         b.fail("T2C317", f"{base.name} has strides: its elements have one shape only", source)

@@ -33,6 +33,10 @@ def lower_function(ctx: Context, expr: Call) -> Expr | None:
     name, args = expr.function, expr.args
     if name == "sigmoid":
         return _sigmoid(expr)
+    if name in ("joined", "part_of"):
+        ctx.need(name)
+        own = ctx.target.dialect.types[expr.dtype.name]
+        return CCall(dtype=expr.dtype, function=f"{name}<{own}>", args=args)
     if name in CLASSES:
         return replace(expr, args=(_wide(args[0]),)) if args[0].dtype.bits < 32 else None
     if name in _COUNTS:
