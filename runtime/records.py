@@ -52,6 +52,7 @@ class MapRecord:
     l2: str = "none"
     fill: str = "zeros"
     offset: Expression = 0  # bytes from the tensor's start
+    corners: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # of im2col: lower, upper
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +202,10 @@ def _three(values: Sequence[Expression]) -> tuple[Expression, ...]:
     return (*values, 1, 1)[:3]
 
 
+def _corners(item: Mapping[str, Any] | None) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    return (tuple(item["lower"]), tuple(item["upper"])) if item else None
+
+
 def _launch_argument(item: Mapping[str, Any]) -> LaunchArgument:
     kind = item["kind"]
     found = LaunchArgument(kind, item.get("name", kind), item.get("dtype"), item.get("value"))
@@ -222,5 +227,6 @@ def _launch_argument(item: Mapping[str, Any]) -> LaunchArgument:
             l2=item.get("l2") or "none",
             fill=item.get("fill") or "zeros",
             offset=item.get("offset") or 0,
+            corners=_corners(item.get("im2col")),
         ),
     )

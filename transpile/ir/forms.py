@@ -116,12 +116,32 @@ class Scan(Stmt):
 
 
 @record(kw_only=True)
+class Im2col:
+    """Rows of a convolution over a whole image [N, H, W, C] as a matrix: what a loop over a tile gathers.
+
+    Row `pixel` + i is an output's pixel, counted over images, rows and columns; column `tap` + j what the
+    kernel covers there, counted over its rows, columns and channels. `height` x `width` outputs an image.
+    """
+
+    image: Buffer
+    pixel: Expr
+    tap: Expr
+    height: Expr
+    width: Expr
+    kernel: Expr  # these are known
+    stride: Expr
+    dilation: Expr
+    padding: Expr
+
+
+@record(kw_only=True)
 class Parallel(Stmt):
     """Independent iterations over `loop_vars` (0 <= var < extent), spread over the block."""
 
     loop_vars: tuple[Var, ...]
     extents: tuple[Expr, ...]
     body: tuple[Stmt, ...]
+    im2col: Im2col | None = None  # what the body does, in one word
 
 
 AtomicOp = Literal["add", "max", "min", "or", "exchange"]
@@ -274,6 +294,20 @@ class BulkCopy(Stmt):
 
 
 @record(kw_only=True)
+class ElementCopy(Stmt):
+    """`T.ptx_cp_async`: each thread that gets here copies `count` neighbours of a tensor to shared memory.
+
+    Started here, done when a barrier says so (`BarrierArrive.copies`). Nothing is clipped.
+    """
+
+    src: Buffer
+    source: tuple[Expr, ...]
+    dst: Buffer
+    target: tuple[Expr, ...]
+    count: int
+
+
+@record(kw_only=True)
 class BarrierArrive(Stmt):
     """Each thread that gets here arrives once (`arrives`), announces bytes (`bytes`), or both.
 
@@ -328,7 +362,7 @@ class SetRegisters(Stmt):
 
 
 AnyStmt = (
-    BulkCopy | BarrierArrive | BarrierWait | Order | Hold | SetRegisters |
+    BulkCopy | ElementCopy | BarrierArrive | BarrierWait | Order | Hold | SetRegisters |
     Copy | Fill | Gemm | Reduce | Scan | Parallel | Atomic | AtomicTile | Let | Declare | Store
     | For | Pipelined | While | If | Jump | AuthorSync | Assert | Print
 )  # fmt: skip

@@ -256,6 +256,7 @@ class TensorMap:
     swizzle: Literal["none", "32B", "64B", "128B"]
     element_strides: tuple[int, ...] = ()
     l2: str = "128B"
+    corners: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # of im2col; box: channels, pixels
 
 
 @record(kw_only=True)

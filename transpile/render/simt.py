@@ -213,6 +213,10 @@ def _launch_arg(param: EntryParam, plan: Plan, printer: CPrinter) -> JsonValue:
         wide = {"dtype": "int64"} if param.kind == "size" and param.dtype.bits == 64 else {}
         return {"kind": param.kind, "name": param.name, **wide}
     described: TensorMap = param.map
+    corners: dict[str, JsonValue] = {}
+    if described.corners is not None:
+        lower, upper = (list[JsonValue](x) for x in described.corners)
+        corners["im2col"] = {"lower": lower, "upper": upper}
     return {
         "kind": "tensor_map",
         "name": param.name,
@@ -222,6 +226,7 @@ def _launch_arg(param: EntryParam, plan: Plan, printer: CPrinter) -> JsonValue:
         "strides": [printer(b.for_host(stride)) for stride in described.strides],
         "box": list(described.box),
         "element_strides": list(described.element_strides or (1,) * len(described.box)),
+        **corners,
         "swizzle": described.swizzle,
         "l2": described.l2,
         "fill": "zeros",

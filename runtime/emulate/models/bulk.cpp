@@ -180,6 +180,12 @@ static Transfer box(Fiber* f, const void* map, const int32_t* at, int rank, cons
     return t;
 }
 
+static void check_mode(Fiber* f, const Transfer& t, bool im2col, const char* name, void* pc) {
+    if (bool(t.map.is_im2col) != im2col)
+        fail(EMU_MISUSE, format("%s hands %s at %s a map of %s", who(f).c_str(), name, place(pc).c_str(),
+                                im2col ? "boxes, not of im2col" : "im2col"), f);
+}
+
 extern "C" {
 
 void emu_tensor_load(uint32_t shared, const void* map, const int32_t* at, int rank, uint32_t barrier,
@@ -188,6 +194,7 @@ void emu_tensor_load(uint32_t shared, const void* map, const int32_t* at, int ra
     const char* name = "a tensor load";
     Fiber* f = me();
     Transfer t = box(f, map, at, rank, name, pc);
+    check_mode(f, t, false, name, pc);
     t.shared = shared_bytes(f, shared, 16, name, pc);
     unsigned char* bar = shared_bytes(f, barrier, 8, name, pc);
     check_box(f, t, name, pc);
@@ -205,6 +212,20 @@ void emu_tensor_load(uint32_t shared, const void* map, const int32_t* at, int ra
         }
 }
 
+void emu_im2col_load(uint32_t shared, const void* map, const int32_t* at, int rank, const int32_t* offsets,
+                     uint32_t barrier) {
+    void* pc = EMU_CALLER;
+    const char* name = "an im2col load";
+    Fiber* f = me();
+    Transfer t = box(f, map, at, rank, name, pc);
+    check_mode(f, t, true, name, pc);
+    std::copy(offsets, offsets + rank - 2, t.moved);
+    t.shared = shared_bytes(f, shared, 16, name, pc);
+    unsigned char* bar = shared_bytes(f, barrier, 8, name, pc);
+    check_box(f, t, name, pc);
+    issue_load(f, t, bar, name, pc);
+}
+
 void emu_tensor_store(const void* map, const int32_t* at, int rank, uint32_t shared, int reduce) {
     void* pc = EMU_CALLER;
     (void)registered;
@@ -213,6 +234,7 @@ void emu_tensor_store(const void* map, const int32_t* at, int rank, uint32_t sha
     Transfer t = box(f, map, at, rank, name, pc);
     t.reduce = reduce;
     t.kind = t.map.element_kind;
+    check_mode(f, t, false, name, pc);
     t.shared = shared_bytes(f, shared, 16, name, pc);
     check_box(f, t, name, pc);
     issue_store(f, t, pc);

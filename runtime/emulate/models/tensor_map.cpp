@@ -17,7 +17,8 @@ struct Encoded {
     unsigned char magic[8];
     uint64_t address, dims[5], strides[4];
     uint32_t box[5];
-    uint8_t rank, element_bytes, swizzle, element_kind, element_strides[5];
+    uint8_t rank, element_bytes, swizzle, element_kind, element_strides[5], is_im2col;
+    int8_t lower[3], upper[3];
 };
 
 TensorMap read_map(Fiber* f, const void* at, const char* name, void* pc) {
@@ -39,6 +40,9 @@ TensorMap read_map(Fiber* f, const void* at, const char* name, void* pc) {
     map.swizzle = e.swizzle;
     map.element_kind = e.element_kind;
     std::memcpy(map.element_strides, e.element_strides, sizeof e.element_strides);
+    map.is_im2col = e.is_im2col;
+    std::memcpy(map.lower, e.lower, sizeof e.lower);
+    std::memcpy(map.upper, e.upper, sizeof e.upper);
     return map;
 }
 
@@ -56,7 +60,11 @@ static std::string refusal(const Transfer& t, uint32_t offset) {
     const uint32_t span = map.swizzle ? 16u << map.swizzle : 0, align = span ? span * 8 : 128;
     if (map.rank < 1 || map.rank > 5) return format("its map has %u dimensions", map.rank);
     for (int d = 0; d < map.rank; ++d)
-        if (map.box[d] < 1 || map.box[d] > 256) return format("its box is %u wide", map.box[d]);
+        if (map.box[d] < 1 || map.box[d] > (map.is_im2col && d == 1 ? 1024 : 256))
+            return format("its box is %u wide", map.box[d]);
+    for (int d = 0; map.is_im2col && d < map.rank - 2; ++d)
+        if (t.moved[d] > (map.rank == 4 ? 255 : map.rank == 5 ? 31 : 65535))
+            return format("an offset of %d is too far", t.moved[d]);
     if (row_bytes(map) % 16)
         return format("a row of its box has %u bytes, not a multiple of 16", row_bytes(map));
     if (span && row_bytes(map) > span)
@@ -79,7 +87,33 @@ void check_box(Fiber* f, Transfer& t, const char* name, void* pc) {
         fail(EMU_MEMORY, format("%s issues %s at %s: %s", who(f).c_str(), name, place(pc).c_str(),
                                 why.c_str()), f, "");
     t.bytes = row_bytes(t.map);
-    for (int d = 1; d < t.map.rank; ++d) t.bytes *= extent(t.map, d);
+    if (t.map.is_im2col) t.bytes *= t.map.box[1];
+    for (int d = 1; !t.map.is_im2col && d < t.map.rank; ++d) t.bytes *= extent(t.map, d);
+}
+
+// The rows of an im2col load: pixel after pixel, each step the element stride, along the inner dimension
+// between the corners, then along the next ones, then image after image.
+template <class Row>
+static void for_pixels(const Transfer& t, uint32_t skip, uint32_t end, Row row) {
+    const TensorMap& map = t.map;
+    const int spatial = map.rank - 2;
+    int64_t at[4];
+    for (int d = 0; d <= spatial; ++d) at[d] = t.at[d + 1];
+    for (uint32_t pixel = 0; pixel < map.box[1]; ++pixel) {
+        bool inside = end > skip;
+        int64_t bytes = int64_t(t.at[0]) * map.element_bytes;
+        for (int d = 0; d <= spatial; ++d) {
+            const int64_t x = at[d] + (d < spatial ? t.moved[d] : 0);
+            inside &= x >= 0 && x < int64_t(map.dims[d + 1]);
+            bytes += x * int64_t(map.strides[d]);
+        }
+        row(pixel * row_bytes(map), inside ? map.address + bytes : nullptr, skip, end);
+        for (int d = 0; d <= spatial; ++d) {
+            at[d] += d < spatial ? map.element_strides[d + 1] : 1;
+            if (d == spatial || at[d] < int64_t(map.dims[d + 1]) + map.upper[d]) break;
+            at[d] = map.lower[d];
+        }
+    }
 }
 
 // Calls row(offset in shared memory, global start of the row or nullptr) for each row of the box;
@@ -91,6 +125,7 @@ static void for_rows(const Transfer& t, Row row) {
     const int64_t lo = std::clamp<int64_t>(-first, 0, map.box[0]);
     const int64_t hi = std::clamp<int64_t>(width - first, lo, map.box[0]);
     const auto skip = uint32_t(lo * map.element_bytes), end = uint32_t(hi * map.element_bytes);
+    if (map.is_im2col) return for_pixels(t, skip, end, row);
     uint32_t counts[5], index[5] = {};
     for (int d = 0; d < 5; ++d) counts[d] = extent(map, d);
     for (uint32_t offset = 0;; offset += row_bytes(map)) {

@@ -46,6 +46,8 @@ struct TensorMap {
     uint64_t dims[5], strides[4];
     uint32_t box[5];
     uint8_t rank, element_bytes, swizzle, element_kind, element_strides[5];
+    uint8_t is_im2col = 0;  // its box is channels of pixels, and corners bound where pixels start
+    int8_t lower[3], upper[3];
 };
 
 // Bytes between global memory and shared memory of one block (or of two blocks): a box of a map,
@@ -54,6 +56,7 @@ struct Transfer {
     bool is_tensor = false;
     TensorMap map;
     int32_t at[5] = {};
+    int32_t moved[3] = {};  // im2col: from where a pixel starts to the element that is loaded
     unsigned char* shared = nullptr;
     unsigned char* other = nullptr;  // global; of another block for copies inside a cluster
     uint32_t bytes = 0;              // in shared memory

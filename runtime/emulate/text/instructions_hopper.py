@@ -80,6 +80,8 @@ def _bulk_reduce(match: Match) -> str:
 
 rule(rf"cp\.async\.bulk\.tensor\.(?P<rank>[1-5])d{_LOAD}(\.tile)?{_DONE}(?P<many>\.multicast::cluster)?"
      rf"(\.cta_group::1)?{_HINT}", _tensor_load, "sm_90")  # fmt: skip
+rule(rf"cp\.async\.bulk\.tensor\.(?P<rank>[3-5])d{_LOAD}\.im2col{_DONE}{_HINT}", "im2col_load<{rank}>",
+     "sm_90")  # fmt: skip
 rule(rf"cp\.async\.bulk\.tensor\.(?P<rank>[1-5])d\.global\.shared::cta(\.tile)?\.bulk_group{_HINT}",
      "tensor_store<{rank}, -1>", "sm_90")  # fmt: skip
 rule(rf"cp\.reduce\.async\.bulk\.tensor\.(?P<rank>[1-5])d\.global\.shared::cta\.{_REDUCTIONS}(\.tile)?"

@@ -20,7 +20,7 @@ from tile2c.transpile.ir.expr import (
     Var,
     const,
 )
-from tile2c.transpile.ir.forms import Let, Parallel, Region, Stmt, Store
+from tile2c.transpile.ir.forms import Im2col, Let, Parallel, Region, Stmt, Store
 
 
 def build_im2col(b: Builder, node: cst.Call) -> Stmt:
@@ -63,7 +63,13 @@ def build_im2col(b: Builder, node: cst.Call) -> Stmt:
     index = tuple(_add(part.start, var) for part, var in zip(tile.ranges, (i, j), strict=True))
     store = Store(buffer=tile.buffer, index=index, value=chosen, span=b.span(node))
     b.pending += matrix.sizes
-    return Parallel(loop_vars=(i, j), extents=tile.shape, body=(*bound, *places, store))
+    starts = tuple(_mul(at, part.extent) for at, part in zip(values, tile.ranges, strict=False))
+    return Parallel(
+        loop_vars=(i, j),
+        extents=tile.shape,
+        body=(*bound, *places, store),
+        im2col=matrix.described(starts),
+    )
 
 
 def _check(b: Builder, image: Region, tile: Region, node: cst.Call) -> None:
@@ -115,6 +121,27 @@ class _Matrix:
     def name(self, word: str, value: Expr) -> Let:
         unique = self.b.names.made_up(word)
         return Let(var=Var(dtype=INT32, name=unique, kind="temporary"), value=value)
+
+    def described(self, starts: tuple[Expr, ...]) -> Im2col | None:
+        """The matrix in one word, where the image is whole and the kernel's numbers are known."""
+        whole = all(
+            constant_int(part.start) == 0 and part.extent == extent
+            for part, extent in zip(self.image.ranges, self.image.buffer.shape, strict=True)
+        )
+        numbers = (self.kernel, self.stride, self.dilation, self.pad)
+        if not whole or any(constant_int(x) is None for x in numbers):
+            return None
+        return Im2col(
+            image=self.image.buffer,
+            pixel=starts[0],
+            tap=starts[1],
+            height=self.height,
+            width=self.width,
+            kernel=self.kernel,
+            stride=self.stride,
+            dilation=self.dilation,
+            padding=self.pad,
+        )
 
     def places(self, row: Expr, column: Expr) -> list[tuple[str, Expr]]:
         """The element of the image at a place of the matrix, with words for its coordinates."""

@@ -14,6 +14,8 @@ void emu_fence_proxy(int shared, int global);
 void emu_fence_mbarrier_init();
 void emu_tensor_load(uint32_t shared, const void* map, const int32_t* at, int rank, uint32_t barrier,
                      uint32_t mask);
+void emu_im2col_load(uint32_t shared, const void* map, const int32_t* at, int rank, const int32_t* offsets,
+                     uint32_t barrier);
 void emu_tensor_store(const void* map, const int32_t* at, int rank, uint32_t shared, int reduce);
 void emu_tensor_prefetch(const void* map, const int32_t* at, int rank);
 void emu_map_prefetch(const void* map);
@@ -87,6 +89,17 @@ EMU_INLINE void tensor_load_hint(uint32_t to, uint64_t map, Pack<T, rank> at, ui
     int32_t x[rank];
     coordinates(x, at);
     emu_tensor_load(to, (const void*)map, x, rank, barrier, 0);
+}
+template <int rank, class T, class O, class... Hint>
+EMU_INLINE void im2col_load(uint32_t to, uint64_t map, Pack<T, rank> at, uint32_t barrier,
+                            Pack<O, rank - 2> offsets, const Hint&...) {
+    static_assert(sizeof(O) == 2, "offsets are 16-bit");
+    int32_t x[rank], moved[rank - 2];
+    uint16_t given[rank - 2];
+    coordinates(x, at);
+    offsets.load(given);
+    for (int i = 0; i < rank - 2; ++i) moved[i] = given[i];
+    emu_im2col_load(to, (const void*)map, x, rank, moved, barrier);
 }
 template <int rank, class T, class... Hint>
 EMU_INLINE void tensor_load_multicast(uint32_t to, uint64_t map, Pack<T, rank> at, uint32_t barrier,

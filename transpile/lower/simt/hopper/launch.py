@@ -27,6 +27,7 @@ from tile2c.transpile.lower.plan import (
     Plan,
     Section,
     Sync,
+    TensorMap,
 )
 from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.frames import assign_layouts
@@ -118,7 +119,9 @@ class WithRoles(ordinary.LoweredLaunch):
             for x in products
             if x.a.buffer.name in self.roles.held
         }
-        taken = sum(plan.sums for plan in sums.values()) + sum(x.sums // 2 for x in held.values())
+        taken = sum(plan.registers for plan in sums.values()) + sum(
+            x.sums // 2 for x in held.values()
+        )
         self.registers = plan_registers(self.roles.groups, taken)
         ctx.choices.append(roles_choice(self.roles.groups, self.registers))
         layouts = {name: accumulator_layout(ctx, plan) for name, plan in {**sums, **held}.items()}
@@ -353,7 +356,7 @@ class WithRoles(ordinary.LoweredLaunch):
                 name=part.map_name,
                 kind="tensor_map",
                 dtype=kind,
-                remark=f"{described.tensor} in boxes of {box}",
+                remark=_words_of(described, box),
                 map=described,
             )
         return list(found.values())
@@ -393,7 +396,7 @@ class WithRoles(ordinary.LoweredLaunch):
         return replace(
             plan,
             constants=(*plan.constants, *self.own_constants()),
-            notes=role_notes(self.roles, self._maps()),
+            notes=(*role_notes(self.roles, self._maps()), *plan.notes),
         )
 
     def own_constants(self) -> tuple[Const, ...]:
@@ -418,3 +421,11 @@ class WithRoles(ordinary.LoweredLaunch):
         plain = self.ctx.launch.threads[0]
         note = super()._launch_note()
         return note.replace(f"block {plain},", f"block {plain + THREADS},")
+
+
+def _words_of(described: TensorMap, box: str) -> str:
+    """What a map moves at once, for the header."""
+    if described.corners is None:
+        return f"{described.tensor} in boxes of {box}"
+    channels, pixels = described.box
+    return f"{channels} channels of {pixels} pixels of {described.tensor} (im2col)"

@@ -18,6 +18,7 @@ from tile2c.transpile.lower.simt.hopper.calls import (
     flipped,
     slots,
 )
+from tile2c.transpile.lower.simt.hopper.im2col import first_pixel, tap_of
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.values import Place, convert
@@ -25,7 +26,22 @@ from tile2c.transpile.lower.simt.values import Place, convert
 
 def produce(ctx: Context, roles: Roles, stop: Expr) -> tuple[CStmt, ...]:
     """What is loaded once, then the loop; its waits pass at once in the first round of the ring."""
-    return (*_once(ctx, roles), _rounds(ctx, roles, stop))
+    lines, pixels = _first_pixels(ctx, roles)
+    return (*_once(ctx, roles), *lines, _rounds(ctx, roles, stop, pixels))
+
+
+Pixels = dict[str, tuple[Expr, Expr, Expr]]  # of a tile: x, y and image of its first one
+
+
+def _first_pixels(ctx: Context, roles: Roles) -> tuple[list[CStmt], Pixels]:
+    """Where the tiles of convolutions start, named in front of the loop."""
+    lines: list[CStmt] = []
+    found: Pixels = {}
+    for load in roles.loads:
+        if load.im2col is not None:
+            more, found[load.tile.name] = first_pixel(ctx, load.im2col)
+            lines += more
+    return lines, found
 
 
 def _once(ctx: Context, roles: Roles) -> tuple[CStmt, ...]:
@@ -37,7 +53,7 @@ def _once(ctx: Context, roles: Roles) -> tuple[CStmt, ...]:
     return (announced, *(_tile(ctx, load, (), READY) for load in roles.once))
 
 
-def _rounds(ctx: Context, roles: Roles, stop: Expr) -> CStmt:
+def _rounds(ctx: Context, roles: Roles, stop: Expr, pixels: Pixels) -> CStmt:
     loop = roles.loop
     name = ctx.namer.author(loop.var.author or loop.var.name)
     if name != loop.var.name:
@@ -54,7 +70,10 @@ def _rounds(ctx: Context, roles: Roles, stop: Expr) -> CStmt:
         Do(call=call("barrier_expect", barrier("full", STAGE), _stage_bytes(roles))),
     ]
     body += lower_scalars(ctx, roles.inside, Place(values={}))
-    body += [_tile(ctx, load, (STAGE,), barrier("full", STAGE)) for load in roles.loads]
+    for load in roles.loads:
+        told = barrier("full", STAGE)
+        place = pixels.get(load.tile.name)
+        body.append(_tile(ctx, load, (STAGE,), told, place))
     body.append(do("ring.advance"))
     frame = Loop(
         var=name,
@@ -79,11 +98,22 @@ def _stage_bytes(roles: Roles) -> Expr:
     return b.add(*sizes)
 
 
-def _tile(ctx: Context, load: TileLoad, stage: tuple[Expr, ...], told: Expr) -> Section:
+def _tile(
+    ctx: Context,
+    load: TileLoad,
+    stage: tuple[Expr, ...],
+    told: Expr,
+    place: tuple[Expr, Expr, Expr] | None = None,
+) -> Section:
     """The load of one tile, which tells the barrier `told` of its bytes."""
+    started = (
+        (_load(ctx, load, stage, told),)
+        if place is None
+        else _pixels(ctx, load, stage, told, place)
+    )
     return Section(
         comments=(*load.copy.comments, load.copy.quote),
-        body=(_load(ctx, load, stage, told),),
+        body=started,
         blank=False,
         span=load.copy.span,
     )
@@ -94,7 +124,7 @@ def _load(ctx: Context, load: TileLoad, stage: tuple[Expr, ...], told: Expr) -> 
     rank = len(load.map.dims)
     declared, given = coordinates(rank)
     ctx.need("tma_load", rank=rank, coordinates=declared, operands=given, slots=slots(3, rank))
-    starts = box_start(ctx, load.copy.src.starts)
+    starts = box_start(ctx, load.places)
     if load.slabs.count == 1:
         return _start(load, stage, told, const(0), starts)
     slab = ctx.namer.ours("slab", "slab_of_tile")
@@ -108,6 +138,40 @@ def _load(ctx: Context, load: TileLoad, stage: tuple[Expr, ...], told: Expr) -> 
         body=(_start(load, stage, told, b.local(slab), (moved, *starts[1:])),),
         dtype=INT32,
     )
+
+
+def _pixels(
+    ctx: Context,
+    load: TileLoad,
+    stage: tuple[Expr, ...],
+    told: Expr,
+    place: tuple[Expr, Expr, Expr],
+) -> tuple[CStmt, ...]:
+    """Channels of a tap for all pixels of the tile, one load a slab."""
+    found = load.im2col
+    assert found is not None
+    ctx.need("tma_load_im2col")
+    several = load.slabs.count > 1
+    slab = ctx.namer.ours("slab", "slab_of_tile")
+    ctx.namer.release(slab)
+    number: Expr = b.local(slab) if several else const(0)
+    columns = b.known(load.tile.shape[1]) or 0
+    moved = b.mul(number, const(load.slabs.width))
+    line, at = tap_of(ctx, found, columns, moved, place)
+    into = load.slabs.start(load.tile, stage, number, const(0))
+    address = Address(dtype=load.tile.dtype, element=into)
+    start = Do(call=call("tma_load_im2col", address, b.local(load.map_name), told, *at))
+    if not several:
+        return line, start
+    loop = Loop(
+        var=slab,
+        start=const(0),
+        stop=const(load.slabs.count),
+        step=const(1),
+        body=(line, start),
+        dtype=INT32,
+    )
+    return (loop,)
 
 
 def box_start(ctx: Context, starts: tuple[Expr, ...]) -> tuple[Expr, ...]:

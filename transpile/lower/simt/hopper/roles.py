@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tile2c.transpile.ir.expr import Buffer, Const, Expr, Load, Var
-from tile2c.transpile.ir.forms import Copy, Gemm, Let, Parallel, Pipelined, Print, Stmt
+from tile2c.transpile.ir.forms import Copy, Gemm, Im2col, Let, Parallel, Pipelined, Print, Stmt
 from tile2c.transpile.ir.walk import statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import stages
@@ -11,11 +13,18 @@ from tile2c.transpile.lower.plan import Choice, TensorMap
 from tile2c.transpile.lower.simt.access import all_loads, all_stores
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import STAGE
+from tile2c.transpile.lower.simt.hopper.im2col import pixel_map, pixel_slabs
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_warpgroups
 from tile2c.transpile.lower.simt.outer_statements import gemms, walk
-from tile2c.transpile.lower.simt.tile_loads import bound_for, movable, touches, written
+from tile2c.transpile.lower.simt.tile_loads import (
+    bound_for,
+    movable,
+    tile_of,
+    touches,
+    written,
+)
 from tile2c.transpile.record import record
 
 RING_STAGES = "ring_stages"  # the depth's name where it is not the author's
@@ -25,13 +34,25 @@ _ON_THEIR_WAY = 96 * 1024  # bytes
 
 @record(kw_only=True)
 class TileLoad:
-    """One copy of the loop body: a box of a tensor for each slab of the tile."""
+    """One copy or im2col of the loop body: a box of a tensor for each slab of the tile."""
 
-    copy: Copy
+    copy: Copy | Parallel
     tile: Buffer
     slabs: Slabs
     map_name: str
     map: TensorMap
+
+    @property
+    def im2col(self) -> Im2col | None:
+        return self.copy.im2col if isinstance(self.copy, Parallel) else None
+
+    @property
+    def places(self) -> tuple[Expr, ...]:
+        """What the place of the box is said with."""
+        if isinstance(self.copy, Copy):
+            return self.copy.src.starts
+        found = self.im2col
+        return () if found is None else (found.pixel, found.tap, found.height, found.width)
 
 
 @record(kw_only=True)
@@ -96,7 +117,7 @@ def _bound(body: tuple[Stmt, ...], loop: Pipelined, loads: tuple[TileLoad, ...])
     inside = {x.var.name: x for x in loop.body if isinstance(x, Let)}
     lets = {x.var.name: x for x in before if isinstance(x, Let)}
     wanted: set[str] = set()
-    pending = [loop.start, loop.stop, *(x for load in loads for x in load.copy.src.starts)]
+    pending = [loop.start, loop.stop, *(x for load in loads for x in load.places)]
     while pending:
         for part in b.walk(pending.pop()):
             if isinstance(part, Load) and part.buffer.scope != "global":
@@ -169,12 +190,17 @@ def _loads(
     }
     names: dict[TensorMap, str] = {}
 
-    def load(copy: Copy) -> TileLoad:
-        tile = copy.dst.buffer
-        slabs = slabs_of(tile, parts.get(tile.name))
-        described = box_of(ctx, copy.src, slabs, b.known(tile.shape[0]) or 0)
+    def load(copy: Copy | Parallel) -> TileLoad:
+        tile = tile_of(copy)
+        if isinstance(copy, Copy):
+            slabs = slabs_of(tile, parts.get(tile.name))
+            described = box_of(ctx, copy.src, slabs, b.known(tile.shape[0]) or 0)
+        else:
+            assert copy.im2col is not None
+            slabs = pixel_slabs(ctx, tile, copy.im2col)
+            described = pixel_map(ctx, tile, copy.im2col, slabs)
         if described not in names:
-            wish = f"{copy.src.buffer.name}_map"
+            wish = f"{described.tensor}_map"
             names[described] = ctx.namer.ours(wish, f"{tile.name}_map")
         return TileLoad(copy=copy, tile=tile, slabs=slabs, map_name=names[described], map=described)
 
@@ -185,6 +211,9 @@ def _loads(
                 raise Unfit(f"`{copy.quote}` is more than a load of a tile that stays as it is")
             once.append(load(copy))
     for copy in loop.body:
+        if isinstance(copy, Parallel) and copy.im2col is not None:
+            if tile_of(copy).name in operands and movable(ctx, loop, copy, stored):
+                rounds.append(load(copy))
         if isinstance(copy, Copy) and copy.dst.buffer.name in operands:
             if not stages(copy) or not movable(ctx, loop, copy, stored):
                 raise Unfit(f"`{copy.quote}` is more than a copy of a tensor's box to a whole tile")
@@ -195,7 +224,7 @@ def _loads(
     for name in sorted(operands):
         if name not in loaded:
             raise Unfit(f"{name}, an operand of a gemm, is not loaded in its loop or before it")
-    _check_readers(body, loaded)
+    _check_readers(body, loaded, [part.copy for part in rounds])
     return tuple(rounds), tuple(once)
 
 
@@ -213,10 +242,10 @@ def _stays(copy: Copy, body: tuple[Stmt, ...], stored: set[str]) -> bool:
     return stages(copy) and whole and plain and alone and copy.src.buffer.name not in stored
 
 
-def _check_readers(body: tuple[Stmt, ...], loaded: set[str]) -> None:
+def _check_readers(body: tuple[Stmt, ...], loaded: set[str], loads: Sequence[Stmt]) -> None:
     """Tiles that TMA loads are wgmma's alone: their layout is its own."""
     for stmt in walk(body):
-        if isinstance(stmt, Gemm | Copy):
+        if isinstance(stmt, Gemm | Copy) or any(stmt is load for load in loads):
             continue
         names = touches(stmt)
         if isinstance(stmt, Parallel):

@@ -105,7 +105,7 @@ def box_of(ctx: Context, region: Region, slabs: Slabs, rows: int) -> TensorMap:
     strides = ctx.pitch(tensor)
     if not b.literal(strides[-1], 1):
         raise Unfit(f"neighbours in a row of {tensor.name} are not contiguous in memory")
-    _align(ctx, tensor, strides[:-1])
+    align(ctx, tensor, strides[:-1])
     box = [1] * (last + 1)
     box[moving[0]], box[last] = rows, slabs.width
     return TensorMap(
@@ -120,7 +120,7 @@ def box_of(ctx: Context, region: Region, slabs: Slabs, rows: int) -> TensorMap:
     )
 
 
-def _align(ctx: Context, tensor: Buffer, strides: tuple[Expr, ...]) -> None:
+def align(ctx: Context, tensor: Buffer, strides: tuple[Expr, ...]) -> None:
     """TMA wants 16-byte addresses and pitches: proven, or a condition of the launch."""
     ctx.aligned_tensors[tensor.name] = 16
     unit = 16 // tensor.dtype.bytes
