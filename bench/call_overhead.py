@@ -1,10 +1,13 @@
 """What a call from Python costs beside torch's own small kernels, on a device.
 
-    python bench/call_overhead.py           # needs a CUDA device, torch and PyCUDA or the driver alone
+    python bench/call_overhead.py [OUT]     # needs a CUDA device, torch and PyCUDA or the driver alone
 
+OUT is a folder with the kernel of samples/add.py, for machines that cannot transpile: nothing but the
+runtime is imported then. Without it the kernel is made anew.
 Microseconds of the host for each call of a kernel over 1024 elements, medians of 20 rounds of 1000 calls,
 the device waited for only at the end of a round. `outputs passed` allocates nothing; `graph` is one
-replay of a captured call. Without a device it times the call up to the driver, on a driver of host memory.
+replay of a captured call. Without a device it is the processor's time of the call up to the driver, on a
+driver of host memory.
 """
 
 from __future__ import annotations
@@ -21,24 +24,31 @@ ROOT = Path(__file__).parents[1]
 ROUNDS, CALLS, COUNT = 20, 1000, 1024
 
 
-def median_us(call: Callable[[], object], wait: Callable[[], object]) -> float:
+def median_us(
+    call: Callable[[], object],
+    wait: Callable[[], object],
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
     """Microseconds of one call, without the work of the device."""
     found = []
     for _ in range(ROUNDS):
-        start = time.perf_counter()
+        start = clock()
         for _ in range(CALLS):
             call()
-        found.append((time.perf_counter() - start) / CALLS * 1e6)
+        found.append((clock() - start) / CALLS * 1e6)
         wait()
     return statistics.median(found)
 
 
-def on_device(torch: Any) -> dict[str, float]:
+def on_device(torch: Any, out: Path | None) -> dict[str, float]:
     """The call's costs on the device that is there."""
     import tile2c
 
     with tempfile.TemporaryDirectory() as folder:
-        add = tile2c.build(ROOT / "samples" / "add.py", folder, target="cuda")["add"]
+        if out is None:
+            add = tile2c.build(ROOT / "samples" / "add.py", folder, target="cuda")["add"]
+        else:
+            add = tile2c.load(out)["add"]
         a = torch.ones(COUNT, device="cuda")
         b, c = torch.ones_like(a), torch.empty_like(a)
         add(a, b, c)  # compiled and loaded here
@@ -85,10 +95,15 @@ def on_host_memory() -> dict[str, float]:
         manifests.write(folder, manifests.add_entry())
         add = Kernel(read_records(folder)[0], folder, CudaBackend(LibcudaDriver(Quiet())))
         a, b, c = (Array(4096 * (n + 1)) for n in range(3))
-        return {"add(a, b, c, 1.0) up to the driver": median_us(lambda: add(a, b, c, 1.0), int)}
+        return {
+            "add(a, b, c, 1.0) up to the driver": median_us(
+                lambda: add(a, b, c, 1.0), int, time.process_time
+            )
+        }
 
 
 def main() -> None:
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     try:
         import torch
 
@@ -99,7 +114,7 @@ def main() -> None:
         print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {COUNT} float32")
     else:
         print("no device with torch: the call up to a driver that does nothing")
-    for name, cost in (on_device(torch) if device else on_host_memory()).items():
+    for name, cost in (on_device(torch, out) if device else on_host_memory()).items():
         print(f"{cost:9.1f} us  {name}")
 
 

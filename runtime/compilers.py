@@ -87,7 +87,8 @@ def compile_text(text: str, file_name: str, *, arch: str | None = None) -> tuple
         source = Path(folder, Path(file_name).name)
         module = Path(folder, f"module{command.suffix}")
         source.write_bytes(text.encode("utf-8", "surrogateescape"))
-        words = [program, *command.flags, source.name, "-o", module.name]
+        flags = map(os.path.expandvars, command.flags)  # -I$MACA_PATH/include
+        words = [program, *flags, source.name, "-o", module.name]
         try:
             done = subprocess.run(
                 words,

@@ -7,7 +7,7 @@ is imported for this: a torch tensor can only be passed by somebody who has torc
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -170,25 +170,41 @@ def allocate_like(like: TensorView | None, shape: tuple[int, ...], dtype: str) -
 
     None where only the backend can allocate: the framework behind a plain interface is not known.
     """
-    import numpy as np
+    make = allocator_like(like, shape, dtype)
+    return None if make is None else make()
 
+
+def allocator_like(
+    like: TensorView | None, shape: tuple[int, ...], dtype: str
+) -> Callable[[], object] | None:
+    """What makes such tensors; it does not keep `like` alive."""
     if like is None or like.framework == "numpy" or like.device == HOST != like.framework:
         if like is not None and like.framework == "torch":
-            return _torch_empty(like, shape, dtype)
-        return np.empty(shape, dtype=numpy_dtype(dtype))
+            return _torch_allocator(like, shape, dtype)
+        return lambda: _numpy_empty(shape, dtype)
     if like.framework == "torch":
-        return _torch_empty(like, shape, dtype)
+        return _torch_allocator(like, shape, dtype)
     if like.framework == "cupy":
-        cupy = sys.modules["cupy"]
-        with cupy.cuda.Device(like.device_index):
-            empty: object = cupy.empty(shape, dtype=numpy_dtype(dtype))
-            return empty
+        index = like.device_index
+        return lambda: _cupy_empty(index, shape, dtype)
     return None
 
 
-def _torch_empty(like: TensorView, shape: tuple[int, ...], dtype: str) -> object:
+def _numpy_empty(shape: tuple[int, ...], dtype: str) -> object:
+    import numpy as np
+
+    return np.empty(shape, dtype=numpy_dtype(dtype))
+
+
+def _cupy_empty(index: int, shape: tuple[int, ...], dtype: str) -> object:
+    cupy = sys.modules["cupy"]
+    with cupy.cuda.Device(index):
+        empty: object = cupy.empty(shape, dtype=numpy_dtype(dtype))
+        return empty
+
+
+def _torch_allocator(like: TensorView, shape: tuple[int, ...], dtype: str) -> Callable[[], object]:
     torch = sys.modules["torch"]
     device = getattr(like.owner, "device")  # noqa: B009 - the owner's type is torch's own
     kind = getattr(torch, numpy_dtype(dtype).name)
-    empty: object = torch.empty(shape, dtype=kind, device=device)
-    return empty
+    return lambda: torch.empty(shape, dtype=kind, device=device)

@@ -28,10 +28,24 @@ def _vendor(family: str) -> Callable[[], Backend]:
     return make
 
 
+def _corex() -> Backend:
+    from tile2c.runtime.backends.shared_object import CorexBackend
+
+    return CorexBackend()
+
+
+def _ascend() -> Backend:
+    from tile2c.runtime.backends.shared_object import AscendBackend
+
+    return AscendBackend()
+
+
 # Family -> how to reach its device. Each raises BackendUnavailable with the reason.
 DEVICES: dict[str, Callable[[], Backend]] = {
     "cuda": _cuda,
     **{family: _vendor(family) for family in ("hip", "dcu", "musa", "maca", "ppu")},
+    "corex": _corex,
+    "ascendc": _ascend,
 }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import struct
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -20,6 +21,7 @@ from tile2c.runtime.tensor_maps import TensorMap
 from tile2c.runtime.tensors import HOST, TensorView
 
 Handle = ctypes.c_void_p
+POINTER = -8  # the size of an argument that is given as a number: an address
 
 
 class Driver(Protocol):
@@ -58,11 +60,47 @@ class Driver(Protocol):
         arguments: Sequence[bytes],
     ) -> None: ...
 
+    def prepared(
+        self,
+        function: Handle,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared_bytes: int,
+        sizes: Sequence[int],
+    ) -> PreparedLaunch | None:
+        """The same launch again and again, with arguments of these sizes; None if it cannot be."""
+
     def synchronize(self, stream: int) -> None: ...
 
     def elapsed(self, run: Callable[[], None], stream: int) -> float: ...
 
     def encode(self, tensor_map: TensorMap) -> bytes: ...
+
+
+class PreparedLaunch:
+    """A launch whose numbers are ready. It keeps one place for its arguments: for one thread."""
+
+    __slots__ = ("_at", "_buffer", "_call", "_pack", "_pointers")
+
+    def __init__(self, call: Callable[..., None], sizes: Sequence[int]) -> None:
+        """`call` takes the stream's handle, the pointers to the arguments, and None."""
+        places, form, end = [], "<", 0
+        for size in sizes:
+            align = 64 if size >= 64 else 8
+            form += f"{-end % align}x{'Q' if size == POINTER else f'{abs(size)}s'}"
+            places.append(end + -end % align)
+            end = places[-1] + abs(size)
+        self._buffer = ctypes.create_string_buffer(end + 64)
+        self._at = -ctypes.addressof(self._buffer) % 64
+        start = ctypes.addressof(self._buffer) + self._at
+        self._pointers = (Handle * max(len(places), 1))(*(start + place for place in places))
+        self._pack = struct.Struct(form).pack_into
+        self._call = call
+
+    def __call__(self, stream: int, values: Sequence[int | bytes]) -> None:
+        """Launches; the driver has read the arguments when this returns."""
+        self._pack(self._buffer, self._at, *values)
+        self._call(Handle(stream), self._pointers, None)
 
 
 class DeviceModule:
@@ -147,8 +185,8 @@ class DeviceSession:
     """One call on one device. Tensors of the host are copied there and back."""
 
     def __init__(self, driver: Driver, device: int, stream: int) -> None:
-        self._driver = driver
-        self._device = device
+        self.driver = self._driver = driver
+        self.device = self._device = device
         self._stream = stream
         self._allocated: list[int] = []
         self._back: list[tuple[TensorView, int]] = []
@@ -182,6 +220,12 @@ class DeviceSession:
             function, call.grid, call.block, call.shared_bytes, self._stream, arguments
         )
 
+    def prepared(self, module: DeviceModule, call: LaunchCall) -> PreparedLaunch | None:
+        """The launch in a form that costs little to repeat."""
+        sizes = [POINTER if isinstance(x, Pointer) else len(x.data) for x in call.arguments]
+        function = module.function(self._device, call)
+        return self._driver.prepared(function, call.grid, call.block, call.shared_bytes, sizes)
+
     def time(self, run: Callable[[], None]) -> float:
         return self._driver.elapsed(run, self._stream)
 
@@ -192,12 +236,14 @@ class DeviceSession:
             self._driver.to_host(tensor.address, address, tensor.nbytes)
 
     def close(self) -> None:
-        if self._allocated:
-            self._driver.synchronize(self._stream)
-        for address in self._allocated:
-            self._driver.free(address)
-        self._allocated.clear()
-        self._current.__exit__(None, None, None)
+        try:
+            if self._allocated:
+                self._driver.synchronize(self._stream)
+        finally:
+            for address in self._allocated:
+                self._driver.free(address)
+            self._allocated.clear()
+            self._current.__exit__(None, None, None)
 
     def _allocate(self, nbytes: int) -> int:
         address = self._driver.allocate(nbytes)

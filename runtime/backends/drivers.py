@@ -10,8 +10,10 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from tile2c.runtime.backends.device import PreparedLaunch
 from tile2c.runtime.errors import BackendUnavailable, DriverError
 from tile2c.runtime.tensor_maps import TensorMap
 
@@ -238,6 +240,18 @@ class NamedDriver:
         pointers = (Handle * max(len(holders), 1))(*(ctypes.addressof(item) for item in holders))
         numbers = (ctypes.c_uint(extent) for extent in (*grid, *block, shared_bytes))
         self._call(self.names.launch, function, *numbers, Handle(stream), pointers, None)
+
+    def prepared(
+        self,
+        function: Handle,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared_bytes: int,
+        sizes: Sequence[int],
+    ) -> PreparedLaunch | None:
+        """The same launch again and again."""
+        numbers = [ctypes.c_uint(extent) for extent in (*grid, *block, shared_bytes)]
+        return PreparedLaunch(partial(self._call, self.names.launch, function, *numbers), sizes)
 
     def synchronize(self, stream: int) -> None:
         """Waits for everything in a stream."""

@@ -10,8 +10,10 @@ import ctypes
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
+from tile2c.runtime.backends.device import PreparedLaunch
 from tile2c.runtime.errors import BackendUnavailable, DriverError
 from tile2c.runtime.tensor_maps import ALIGN, BYTES, TensorMap
 
@@ -140,6 +142,18 @@ class LibcudaDriver:
             None,
         )
 
+    def prepared(
+        self,
+        function: Handle,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared_bytes: int,
+        sizes: Sequence[int],
+    ) -> PreparedLaunch:
+        """The same launch again and again."""
+        numbers = [ctypes.c_uint(extent) for extent in (*grid, *block, shared_bytes)]
+        return PreparedLaunch(partial(self._call, "cuLaunchKernel", function, *numbers), sizes)
+
     def synchronize(self, stream: int) -> None:
         """Waits for everything in a stream."""
         self._call("cuStreamSynchronize", Handle(stream))
@@ -166,16 +180,20 @@ class LibcudaDriver:
         rank = len(tensor_map.dims)
         memory = ctypes.create_string_buffer(BYTES + ALIGN)
         start = -ctypes.addressof(memory) % ALIGN  # the driver wants the result aligned
+        box: tuple[object, ...] = ((ctypes.c_uint32 * rank)(*tensor_map.box),)
+        if tensor_map.corners is not None:
+            corners = tuple((ctypes.c_int * (rank - 2))(*x) for x in tensor_map.corners)
+            box = (*corners, *map(ctypes.c_uint32, tensor_map.box))
         try:
             self._call(
-                "cuTensorMapEncodeTiled",
+                f"cuTensorMapEncode{'Im2col' if tensor_map.corners else 'Tiled'}",
                 Handle(ctypes.addressof(memory) + start),
                 tensor_map.element_kind,
                 rank,
                 Handle(tensor_map.address),
                 (ctypes.c_uint64 * rank)(*tensor_map.dims),
                 (ctypes.c_uint64 * max(rank - 1, 1))(*tensor_map.strides),
-                (ctypes.c_uint32 * rank)(*tensor_map.box),
+                *box,
                 (ctypes.c_uint32 * rank)(*tensor_map.element_strides),
                 0,  # not interleaved
                 tensor_map.swizzle,

@@ -22,6 +22,8 @@ STYLES = {
     "maca": ("RUNTIME", "mc"),
     "musa": ("DRIVER", "mu"),
     "ppu": ("DRIVER", "hg"),
+    "corex": ("RUNTIME -DSTYLE_SYMBOLS", "cuda"),
+    "ascendc": ("ACL", "aclrt"),
 }
 FAMILIES = {"hip": "hip", "dcu": "hip", "musa": "musa", "maca": "maca", "ppu": "ppu"}
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="builds its driver with g++")
@@ -33,7 +35,8 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found = {}
     for family, (style, prefix) in STYLES.items():
         found[family] = folder / f"lib_{family}.so"
-        words = ["-shared", "-fPIC", "-O1", "-std=c++17", f"-DSTYLE_{style}", f"-DPREFIX={prefix}"]
+        styles = f"-DSTYLE_{style}".split()
+        words = ["-shared", "-fPIC", "-O1", "-std=c++17", *styles, f"-DPREFIX={prefix}"]
         files = [str(HERE / "stand_in" / "driver.cpp"), "-o", str(found[family])]
         subprocess.run(["g++", *words, *files], check=True)
     return found
@@ -42,7 +45,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def opened(libraries: dict[str, Path], family: str, folder: Path) -> Any:
     """A library of its own for each test: they keep state."""
     copy = folder / f"driver_{family}.so"
-    shutil.copy(libraries[FAMILIES[family]], copy)
+    shutil.copy(libraries[FAMILIES.get(family, family)], copy)
     library = ctypes.CDLL(str(copy))
     library.stand_in_report.restype = library.stand_in_log.restype = ctypes.c_char_p
     return library
@@ -119,4 +122,57 @@ def test_a_launch_that_would_bring_the_driver_down_is_not_made(
 @pytest.mark.parametrize("family", FAMILIES)
 def test_without_the_library(family: str) -> None:
     with pytest.raises(BackendUnavailable, match=f"no {DRIVERS[family].vendor} (driver|device)"):
+        tile2c.runtime.backends.choose.DEVICES[family]()
+
+
+# By family: the vendor's compiler, and what makes C++ of the text that it gets. Kernels of Ascend are left
+# out, `<<<>>>` becomes a call; both are linked with the stand-in.
+OBJECTS = {
+    "corex": ("clang++", ""),
+    "ascendc": (
+        "bisheng",
+        r"1,/^#include <acl/{/^#include <acl/!d}; "
+        r's/\(\w*\)<<</stand_in_call("\1", /; s/>>>(/, /',
+    ),
+}
+
+
+@pytest.mark.parametrize("family", OBJECTS)
+def test_a_kernel_launched_by_its_own_library(
+    tmp_path: Path, family: str, libraries: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = opened(libraries, family, tmp_path)
+    monkeypatch.setattr(drivers, "open_library", lambda names: library)
+    program, edit = OBJECTS[family]
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    script = bin_folder / program
+    script.write_text(
+        '#!/bin/sh\nfor word; do case "$last" in -o) out=$word;; esac\n'
+        'case "$word" in *.cu|*.cpp) text=$word;; esac; last=$word; done\n'
+        f'sed -e \'{edit}\' "$text" > "$out.cpp"\n'
+        f"exec g++ -std=c++17 -w -shared -fPIC -include stdint.h -I{HERE / 'stand_in'} "
+        f'{"-include cuda_runtime.h" if family == "corex" else ""} "$out.cpp" '
+        f'{tmp_path}/driver_{family}.so -o "$out"\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(bin_folder), prepend=":")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    add = tile2c.build(SAMPLES / "add.py", tmp_path / "out", family, backend=family)["add"]
+    a, b = (np.arange(1000, dtype=np.float32) * scale for scale in (1, 2))
+    np.testing.assert_array_equal(add(a, b, stream=0x57), a + b)
+    assert add.time(a, b, repeat=2) == [1.5, 1.5]
+    with pytest.raises(DriverError, match="launch"):
+        add(a, b, stream=0x58)
+    assert set(library.stand_in_report().splitlines()) <= {
+        b"an unknown stream", b"record in an unknown stream", b"wait for an unknown stream",
+    }  # fmt: skip
+    first = library.stand_in_log().decode().splitlines()[0]
+    assert first.startswith("add") and " shared 0 stream 87" in first
+    assert library.stand_in_open() == 0
+
+
+@pytest.mark.parametrize("family", OBJECTS)
+def test_without_the_run_time_library(family: str) -> None:
+    with pytest.raises(BackendUnavailable, match=r"no (Iluvatar|Ascend) (driver|device)"):
         tile2c.runtime.backends.choose.DEVICES[family]()

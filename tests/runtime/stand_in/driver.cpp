@@ -2,7 +2,11 @@
 // names, checks every call, and runs the kernel `add` itself: c[i] = a[i] + b[i] for n elements.
 //   g++ -shared -fPIC -DSTYLE_DRIVER -DPREFIX=mu driver.cpp     names as muMemAlloc_v2
 //   g++ -shared -fPIC -DSTYLE_RUNTIME -DPREFIX=hip driver.cpp   names as hipMalloc
+//   g++ -shared -fPIC -DSTYLE_RUNTIME -DSTYLE_SYMBOLS -DPREFIX=cuda driver.cpp   kernels are functions of the program
+//   g++ -shared -fPIC -DSTYLE_ACL -DPREFIX=aclrt driver.cpp     AscendCL
 // A wrong call gives status 1 and a line on `stand_in_report`; `stand_in_log` lists the launches.
+#include <dlfcn.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -91,11 +95,16 @@ int attribute(void* function, int which, int value) {
     functions[function]->shared = unsigned(value);
     return 0;
 }
+int run(const Function& own, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+        unsigned shared, void* stream, void** arguments, void** extra);
 int launch(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
            unsigned shared, void* stream, void** arguments, void** extra) {
     CHECK(current, "launch without a current device");
     CHECK(functions.count(function), "launch of no function");
-    const Function& own = *functions[function];
+    return run(*functions[function], gx, gy, gz, bx, by, bz, shared, stream, arguments, extra);
+}
+int run(const Function& own, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+        unsigned shared, void* stream, void** arguments, void** extra) {
     CHECK(gx && gy && gz && bx && by && bz, "an empty grid or block");
     CHECK(bx * by * bz <= unsigned(MOST_THREADS), "more threads than the function takes: the driver crashes");
     CHECK(shared <= FREE_SHARED || shared <= own.shared, "dynamic shared memory without leave");
@@ -113,6 +122,17 @@ int launch(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     for (int i = 0; i < n; ++i) tensors[2][i] = tensors[0][i] + tensors[1][i];
     return 0;
 }
+#ifdef STYLE_SYMBOLS
+int launch_symbol(const void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                  unsigned shared, void* stream, void** arguments) {
+    CHECK(current, "launch without a current device");
+    Dl_info about;
+    CHECK(dladdr(const_cast<void*>(kernel), &about) && about.dli_sname, "launch of no function");
+    auto& own = functions[const_cast<void*>(kernel)];
+    if (!own) own = new Function{about.dli_sname};
+    return run(*own, gx, gy, gz, bx, by, bz, shared, stream, arguments, nullptr);
+}
+#endif
 int event_made(void** event) {
     CHECK(current, "event without a current device");
     *event = new char;
@@ -221,10 +241,61 @@ EXPORT int NAME(ModuleLaunchKernel)(void* f, unsigned gx, unsigned gy, unsigned 
                                     unsigned bz, unsigned shared, void* stream, void** arguments, void** extra) {
     return launch(f, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra);
 }
+#ifdef STYLE_SYMBOLS
+struct Extents {
+    unsigned x, y, z;
+};
+EXPORT int NAME(LaunchKernel)(const void* f, Extents grid, Extents block, void** arguments, size_t shared,
+                              void* stream) {
+    return launch_symbol(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, unsigned(shared), stream, arguments);
+}
+#endif
 EXPORT int NAME(EventCreate)(void** event) { return event_made(event); }
 EXPORT int NAME(EventRecord)(void* event, void* stream) { return event_recorded(event, stream); }
 EXPORT int NAME(EventSynchronize)(void* event) { return event_awaited(event); }
 EXPORT int NAME(EventElapsedTime)(float* ms, void* start, void* end) { return between(ms, start, end); }
 EXPORT int NAME(EventDestroy)(void* event) { return event_gone(event); }
 EXPORT const char* NAME(GetErrorName)(int) { return "ErrorInvalidValue"; }
+#endif
+
+#ifdef STYLE_ACL
+EXPORT int aclInit(const char* config) {
+    CHECK(!config && !started, "init twice, or with a file");
+    started = true;
+    return 0;
+}
+EXPORT int NAME(SetDevice)(int index) {
+    CHECK(started && index == 0, "no such device, or a device before init");
+    current = true;
+    return 0;
+}
+EXPORT int NAME(Malloc)(uintptr_t* address, size_t bytes, int policy) {
+    CHECK(policy == 0, "another policy");
+    return allocate(address, bytes);
+}
+EXPORT int NAME(Free)(uintptr_t address) { return release(address); }
+EXPORT int NAME(Memcpy)(uintptr_t to, size_t most, uintptr_t from, size_t bytes, int kind) {
+    CHECK(kind == 1 || kind == 2, "another kind of copy");
+    CHECK(bytes <= most, "a copy that does not fit");
+    return copy(to, from, bytes, kind == 1);
+}
+EXPORT int NAME(SynchronizeStream)(void* stream) {
+    CHECK(known(stream), "wait for an unknown stream");
+    return 0;
+}
+EXPORT int NAME(CreateEvent)(void** event) { return event_made(event); }
+EXPORT int NAME(RecordEvent)(void* event, void* stream) { return event_recorded(event, stream); }
+EXPORT int NAME(EventElapsedTime)(float* ms, void* start, void* end) { return between(ms, start, end); }
+EXPORT int NAME(DestroyEvent)(void* event) { return event_gone(event); }
+static int last;
+EXPORT int NAME(GetLastError)(int level) {
+    CHECK(level == 0, "another level");
+    const int status = last;
+    last = 0;
+    return status;
+}
+EXPORT void stand_in_launch(const char* name, unsigned blocks, int dynamic, void* stream, void** arguments) {
+    last = dynamic ? wrong("dynamic memory of a core")
+                   : run(Function{name}, blocks, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+}
 #endif

@@ -1,0 +1,235 @@
+"""Backends for kernels that only their vendor's `<<<>>>` or run-time library launches.
+
+How such a device loads a bare module is not public. So the kernel's text is compiled with a C function
+for each entry point behind it, into a shared object that is opened like any other; the functions take
+grid, block, shared memory, stream and pointers to the arguments.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tile2c.runtime.backends import drivers
+from tile2c.runtime.backends.device import PreparedLaunch
+from tile2c.runtime.backends.drivers import TO_DEVICE, TO_HOST, DriverNames, Handle, NamedDriver
+from tile2c.runtime.backends.vendor import VendorBackend
+from tile2c.runtime.errors import CompileError, DriverError
+from tile2c.runtime.records import CompiledModule, KernelRecord, Launch, LaunchArgument
+
+_CUDART = DriverNames(
+    vendor="Iluvatar",
+    libraries=("libcudart.so",),
+    set_device="cudaSetDevice",
+    allocate="cudaMalloc",
+    free="cudaFree",
+    copy="cudaMemcpy",
+    free_shared=0,
+    event="cudaEventCreate",
+    event_flags=False,
+    record="cudaEventRecord",
+    wait="cudaEventSynchronize",
+    elapsed="cudaEventElapsedTime",
+    drop_event="cudaEventDestroy",
+    error_text="cudaGetErrorName",
+    torch="cuda",
+)
+_ACL = DriverNames(
+    vendor="Ascend",
+    libraries=("libascendcl.so",),
+    set_device="aclrtSetDevice",
+    allocate="aclrtMalloc",
+    free="aclrtFree",
+    copy="aclrtMemcpy",
+    free_shared=0,
+    event="aclrtCreateEvent",
+    event_flags=False,
+    record="aclrtRecordEvent",
+    wait="",
+    elapsed="aclrtEventElapsedTime",
+    drop_event="aclrtDestroyEvent",
+    torch="npu",
+)
+
+_PREFIX = "tile2c_launch_"
+_HEAD = (
+    f'extern "C" int {_PREFIX}%s(const unsigned* grid, const unsigned* block, unsigned shared, '
+    "void* stream, void** args) {\n"
+)
+_CUDART_BODY = """\
+    const void* kernel = reinterpret_cast<const void*>(&%(entry)s);
+    if (shared > 48 * 1024) {
+        const auto most = cudaFuncAttributeMaxDynamicSharedMemorySize;
+        const cudaError_t status = cudaFuncSetAttribute(kernel, most, int(shared));
+        if (status != cudaSuccess) return status;
+    }
+    return cudaLaunchKernel(kernel, dim3(grid[0], grid[1], grid[2]), dim3(block[0], block[1], block[2]),
+                            args, shared, static_cast<cudaStream_t>(stream));
+}
+"""
+_PLAIN = {
+    "bool": "bool", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t",
+    "int32": "int32_t", "uint32": "uint32_t", "int64": "int64_t", "uint64": "uint64_t",
+    "float32": "float",
+}  # fmt: skip
+
+
+class LibraryDriver(NamedDriver):
+    """Memory and times through the vendor's run-time library, launches through the kernel's own."""
+
+    def __init__(self, names: DriverNames, library: Any = None) -> None:
+        self._opened: dict[int, ctypes.CDLL] = {}
+        super().__init__(names, library)
+
+    def load(self, image: bytes) -> Handle:
+        """Opens a shared object; it stays open as long as the process lives."""
+        handle, path = tempfile.mkstemp(suffix=".so")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(image)
+            library = ctypes.CDLL(path)
+        except OSError as error:
+            raise DriverError(f"the compiled kernel cannot be opened: {error}") from error
+        finally:
+            os.unlink(path)
+        self._opened[library._handle] = library
+        return Handle(library._handle)
+
+    def function(self, module: Handle, name: str) -> Handle:
+        try:
+            found = getattr(self._opened[module.value or 0], _PREFIX + name)
+        except AttributeError as error:
+            raise DriverError(f"the compiled kernel has no {_PREFIX}{name}") from error
+        return ctypes.cast(found, Handle)
+
+    def prepared(
+        self,
+        function: Handle,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared_bytes: int,
+        sizes: Sequence[int],
+    ) -> PreparedLaunch | None:
+        """Such a launch takes its numbers in another form: it goes the long way each time."""
+        return None
+
+    def allow_shared(self, function: Handle, nbytes: int) -> None:
+        """The launching function asks for leave itself."""
+
+    def launch(
+        self,
+        function: Handle,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared_bytes: int,
+        stream: int,
+        arguments: Sequence[bytes],
+    ) -> None:
+        holders = [ctypes.create_string_buffer(data, len(data)) for data in arguments]
+        pointers = (Handle * max(len(holders), 1))(*(ctypes.addressof(item) for item in holders))
+        triple = ctypes.c_uint * 3
+        call = ctypes.CFUNCTYPE(
+            ctypes.c_int, Handle, Handle, ctypes.c_uint, Handle, ctypes.POINTER(Handle)
+        )(function.value or 0)
+        status = call(triple(*grid), triple(*block), shared_bytes, Handle(stream), pointers)
+        if status:
+            raise DriverError(f"launch: {self._reason(status)}")
+
+
+class AclDriver(LibraryDriver):
+    """AscendCL, whose memory calls take a policy and the room at the target."""
+
+    def __init__(self, names: DriverNames, library: Any = None) -> None:
+        found = drivers.open_library(names) if library is None else library
+        found.aclInit(None)  # a framework may have done it: then it is refused, and that is well
+        super().__init__(names, found)
+
+    def allocate(self, nbytes: int) -> int:
+        address = ctypes.c_uint64()
+        size = ctypes.c_size_t(max(nbytes, 1))
+        self._call(self.names.allocate, ctypes.byref(address), size, 0)
+        return address.value
+
+    def to_device(self, address: int, host: int, nbytes: int) -> None:
+        self._move(address, host, nbytes, TO_DEVICE)
+
+    def to_host(self, host: int, address: int, nbytes: int) -> None:
+        self._move(host, address, nbytes, TO_HOST)
+
+    def _move(self, to: int, source: int, nbytes: int, kind: int) -> None:
+        if nbytes:
+            size = ctypes.c_size_t(nbytes)
+            places = (ctypes.c_uint64(to), size, ctypes.c_uint64(source), size)
+            self._call(self.names.copy, *places, kind)
+
+    def synchronize(self, stream: int) -> None:
+        self._call("aclrtSynchronizeStream", Handle(stream))
+
+    def elapsed(self, run: Callable[[], None], stream: int) -> float:
+        with self._events(2) as (start, end):
+            self._call(self.names.record, start, Handle(stream))
+            run()
+            self._call(self.names.record, end, Handle(stream))
+            self.synchronize(stream)
+            found = ctypes.c_float()
+            self._call(self.names.elapsed, ctypes.byref(found), start, end)
+            return found.value
+
+
+class CorexBackend(VendorBackend):
+    """Iluvatar's devices, through their CUDA run-time library."""
+
+    def __init__(self, driver: LibraryDriver | None = None) -> None:
+        super().__init__("corex", LibraryDriver(_CUDART) if driver is None else driver)
+
+    def fits(self, module: CompiledModule, record: KernelRecord) -> bool:
+        """None does: what the compile command makes has no function that launches."""
+        return False
+
+    def text_of(self, record: KernelRecord, text: str) -> str:
+        entries = dict.fromkeys(launch.entry for launch in record.launches)
+        parts = [_HEAD % entry + _CUDART_BODY % {"entry": entry} for entry in entries]
+        return "\n".join([text, "#include <cuda_runtime.h>", *parts])
+
+
+class AscendBackend(VendorBackend):
+    """Huawei's devices, through AscendCL."""
+
+    def __init__(self, driver: AclDriver | None = None) -> None:
+        super().__init__("ascendc", AclDriver(_ACL) if driver is None else driver)
+
+    def fits(self, module: CompiledModule, record: KernelRecord) -> bool:
+        """None does: what the compile command makes has no function that launches."""
+        return False
+
+    def text_of(self, record: KernelRecord, text: str) -> str:
+        launches = {launch.entry: launch for launch in record.launches}
+        parts = [_ascend_function(record, launch) for launch in launches.values()]
+        return "\n".join([text, "#include <acl/acl.h>", *parts])
+
+
+def _ascend_function(record: KernelRecord, launch: Launch) -> str:
+    values = ", ".join(
+        f"*static_cast<{_type_of(record, item)}*>(args[{number}])"
+        for number, item in enumerate(launch.arguments)
+    )
+    return (
+        _HEAD % launch.entry
+        + f"    {launch.entry}<<<grid[0], 0, stream>>>({values});\n"
+        + "    return aclrtGetLastError(ACL_RT_THREAD_LEVEL);\n}\n"
+    )
+
+
+def _type_of(record: KernelRecord, item: LaunchArgument) -> str:
+    if item.kind in ("tensor", "workspace"):
+        return "uint8_t*"
+    dtype = item.dtype or ("int32" if item.kind == "size" else record.argument(item.name).dtype)
+    if dtype not in _PLAIN:
+        raise CompileError(
+            f"{record.name}: how a program hands {item.name}, a {dtype}, to a kernel of "
+            f"{record.target} is not documented"
+        )
+    return _PLAIN[dtype]
