@@ -96,6 +96,55 @@ def test_a_program_runs_on_the_cpu(tmp_path: Path, target: str) -> None:
     assert "outside every tensor" in lines[8] and " at line " in lines[8]
 
 
+CONVOLUTION = r"""
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+
+#include "conv2d.h"
+
+int main() {
+    const int N = 2, H = 5, W = 6, C = 64, F = 8;
+    void *d, *k, *o;
+    if (cudaMalloc(&d, N * H * W * C * 2) || cudaMalloc(&k, 9 * C * F * 2)) return 1;
+    if (cudaMalloc(&o, N * H * W * F * 2)) return 1;
+    auto data = static_cast<__half*>(d), kernel = static_cast<__half*>(k);
+    auto out = static_cast<__half*>(o);
+    for (int i = 0; i < N * H * W * C; ++i) data[i] = __float2half_rn(float(i % 3));
+    for (int i = 0; i < 9 * C * F; ++i) kernel[i] = __float2half_rn(float(i % 5 - 2));
+    if (int status = conv2d_launch(data, kernel, out, N, nullptr))
+        return std::puts(conv2d_launch_message(status)), 1;
+    int wrong = 0;
+    for (int n = 0; n < N; ++n)
+        for (int y = 0; y < H; ++y)
+            for (int x = 0; x < W; ++x)
+                for (int f = 0; f < F; ++f) {
+                    float sum = 0;
+                    for (int t = 0; t < 9; ++t) {
+                        const int v = y + t / 3 - 1, u = x + t % 3 - 1;
+                        if (v < 0 || v >= H || u < 0 || u >= W) continue;
+                        for (int c = 0; c < C; ++c)
+                            sum += __half2float(data[((n * H + v) * W + u) * C + c]) *
+                                   __half2float(kernel[(t * C + c) * F + f]);
+                    }
+                    wrong += __half2float(out[((n * H + y) * W + x) * F + f]) != sum;
+                }
+    std::printf("%d wrong\n", wrong);
+}
+"""
+
+
+def test_images_are_loaded_through_a_map_of_their_own_kind(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    sizes = ("H=5", "W=6", "C=64", "F=8", "block_M=64", "block_N=64", "block_K=64")
+    defines = [part for size in sizes for part in ("-D", size)]
+    target = ("--target", "cuda:sm_90a")
+    generate(str(SAMPLES / "conv2d.py"), "-o", str(out), *target, "--launcher", *defines)
+    assert "encode_im2col(&data_map" in (out / "conv2d_launch.cpp").read_text()
+    assert output_of(compiled(CONVOLUTION, out)) == ["0 wrong"]
+
+
 PROGRAM = r"""
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -59,3 +59,37 @@ def test_what_the_driver_accepts() -> None:
     resolve(replace(MAP, swizzle="none", box=(256, 1)), SIZES, 0x1000)
     resolve(replace(MAP, strides=("0",)), SIZES, 0x1000)
     resolve(replace(MAP, dtype="float8_e4m3fn", strides=("16",)), {"M": 1, "K": 4097}, 16)
+
+
+IMAGES = MapRecord(
+    name="data_map",
+    tensor="data",
+    dtype="float16",
+    dims=(64, "W", 7, 2),
+    strides=(128, "128 * W", "896 * W"),
+    box=(64, 256),
+    element_strides=(1, 2, 2, 1),
+    swizzle="128B",
+    corners=((-1, -1), (-1, -1)),
+)
+
+
+def test_maps_of_im2col_have_corners() -> None:
+    data = emulated(resolve(IMAGES, {"W": 5}, 0x1000))
+    assert struct.unpack_from("<5I", data, 88) == (64, 256, 1, 1, 1)
+    assert struct.unpack_from("<B3b3b", data, 117) == (1, -1, -1, 0, -1, -1, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"corners": ((-129, 0), (0, 0))}, "a corner of -129 is not within -128 to 127"),
+        ({"corners": ((-1,), (-1,))}, "do not fit 4 dimensions"),
+        ({"box": (64, 1025)}, "64 channels of 1025 pixels are not within 256 and 1024"),
+        ({"box": (128, 64)}, "256 bytes, more than the swizzle's 128"),
+        ({"element_strides": (1, 9, 1, 1)}, "an element stride of 9"),
+    ],
+)
+def test_the_drivers_rules_for_im2col(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        resolve(replace(IMAGES, **change), {"W": 5}, 0x1000)  # type: ignore[arg-type]

@@ -182,8 +182,12 @@ EXPORTED Error cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void*
 EXPORTED Error cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned,
                                                 unsigned long long,
                                                 cudaDriverEntryPointQueryResult* result) {
-    const bool known = !std::strcmp(symbol, "cuTensorMapEncodeTiled");
-    *function = known ? reinterpret_cast<void*>(&cuTensorMapEncodeTiled) : nullptr;
+    *function = nullptr;
+    if (!std::strcmp(symbol, "cuTensorMapEncodeTiled"))
+        *function = reinterpret_cast<void*>(&cuTensorMapEncodeTiled);
+    if (!std::strcmp(symbol, "cuTensorMapEncodeIm2col"))
+        *function = reinterpret_cast<void*>(&cuTensorMapEncodeIm2col);
+    const bool known = *function != nullptr;
     if (result) *result = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
 }

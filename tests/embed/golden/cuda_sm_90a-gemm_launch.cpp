@@ -5,7 +5,7 @@
 //   compile  g++ -std=c++17 -O2 -I /usr/local/cuda/include -c gemm_launch.cpp
 //   kernels  nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++17 -c gemm.cu; link both
 //            objects with cudart
-//   text     sha256 b35b25d69ed6  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 7a4b6bd80c65  (edit freely: `tile2c --merge` keeps your changes)
 #include "gemm.h"
 
 #include <cuda.h>
@@ -29,24 +29,29 @@ struct Grid {
 
 uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-// Describes a tensor to the bulk copy unit; the driver is asked for its encoder, not linked.
+// A function of the driver: it is asked for, not linked.
+template <typename Function>
+Function* of_driver(const char* name) {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult known = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+    const cudaError_t status =
+        cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &known);
+#else
+    const cudaError_t status = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &known);
+#endif
+    const bool there = status == cudaSuccess && known == cudaDriverEntryPointSuccess;
+    return there ? reinterpret_cast<Function*>(found) : nullptr;
+}
+
+// Describes a tensor to the bulk copy unit.
 bool encode(CUtensorMap* map, CUtensorMapDataType kind, unsigned rank, const void* start,
             const cuuint64_t* dims, const cuuint64_t* strides, const cuuint32_t* box,
             const cuuint32_t* steps, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2,
             CUtensorMapFloatOOBfill fill) {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult known = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050
-    const cudaError_t status = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found,
-                                                                12000, cudaEnableDefault, &known);
-#else
-    const cudaError_t status =
-        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &known);
-#endif
-    if (status != cudaSuccess || known != cudaDriverEntryPointSuccess) return false;
-    const auto encoder = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(found);
-    return encoder(map, kind, rank, const_cast<void*>(start), dims, strides, box, steps,
-                   CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, l2, fill) == CUDA_SUCCESS;
+    const auto encoder = of_driver<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
+    return encoder && encoder(map, kind, rank, const_cast<void*>(start), dims, strides, box, steps,
+                              CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, l2, fill) == CUDA_SUCCESS;
 }
 
 // One launch. A grid without blocks has nothing to do; one that no device takes is refused.

@@ -173,6 +173,8 @@ def _source(writer: Writer) -> tuple[list[Check], Fields]:
         "values": list(values.values()),
         "helpers": sorted(c.helpers),
         "maps": bool(maps),
+        "boxes": any(not m["lower"] for m in maps),
+        "pixels": any(m["lower"] for m in maps),
         "shared": shared,
         "clusters": any(part["cluster"] for part in launches),
         "headers": sorted(headers),
@@ -307,6 +309,7 @@ def _map(writer: Writer, record: MapRecord) -> Fields:
     tensor = writer.names.of[record.tensor]
     kind = record.dtype.upper() if record.dtype in KINDS else "UINT8"
     offset = c(record.offset, within=13)
+    lower, upper = record.corners or ((), ())
     return {
         "name": writer.names.fresh(record.name, key=f"map {record.name}"),
         "code": f"{tensor}_not_copyable",
@@ -317,6 +320,8 @@ def _map(writer: Writer, record: MapRecord) -> Fields:
         "dims": _unsigned(c, record.dims),
         "strides": _unsigned(c, record.strides) or "0",
         "box": ", ".join(c(extent) for extent in record.box),
+        "lower": ", ".join(map(str, lower)),
+        "upper": ", ".join(map(str, upper)),
         "steps": ", ".join(c(stride) for stride in record.element_strides),
         "swizzle": f"CU_TENSOR_MAP_SWIZZLE_{_SWIZZLES[record.swizzle]}",
         "l2": f"CU_TENSOR_MAP_L2_PROMOTION_{_L2[record.l2]}",
