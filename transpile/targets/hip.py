@@ -7,7 +7,13 @@ from typing import Literal
 
 from tile2c.transpile.targets.host import Host
 from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
-from tile2c.transpile.targets.spelling import C_TYPES, RESERVED, atomics, plain_functions
+from tile2c.transpile.targets.spelling import (
+    C_TYPES,
+    RESERVED,
+    atomics,
+    plain_functions,
+    with_bytes_as_floats,
+)
 from tile2c.transpile.targets.target import Dialect
 
 # 16-bit floats are the compiler's own types: no header, arithmetic as written, vectors of them.
@@ -150,19 +156,6 @@ _WMMA_12_BYTES = (
 )
 
 
-def _dialect(small: tuple[str, ...]) -> Dialect:
-    """With the chip's 8-bit floats, (E4M3, E5M2), if it has some."""
-    words = ("fp8", "bf8")
-    pairs = tuple(zip(small, words, strict=False))
-    return replace(
-        _DIALECT,
-        types={**_DIALECT.types, **dict.fromkeys(small, "unsigned char")},
-        to_float={**_DIALECT.to_float, **{name: f"float_of_{word}" for name, word in pairs}},
-        from_float={**_DIALECT.from_float, **{name: f"{word}_of_float" for name, word in pairs}},
-        declares=dict.fromkeys(small, ("float_of_float8", "float8_of_float")),
-    )
-
-
 _KB = 1024
 
 
@@ -181,7 +174,7 @@ def _target(
         planner="simt",
         suffix=".hip",
         templates=("hip", "simt"),
-        dialect=_dialect(small),
+        dialect=with_bytes_as_floats(_DIALECT, *small),
         compile=f"hipcc --genco --offload-arch={arch} -O3 -std=c++17 {{file}} -o {{stem}}.hsaco",
         module_suffix=".hsaco",
         proven="never run on silicon",

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from tile2c.transpile.targets.host import Host
 from tile2c.transpile.targets.simt import Fragment, MatrixInstruction, SimtTarget
-from tile2c.transpile.targets.spelling import C_TYPES, RESERVED, atomics, plain_functions
+from tile2c.transpile.targets.spelling import (
+    C_TYPES,
+    RESERVED,
+    atomics,
+    plain_functions,
+    with_bytes_as_floats,
+)
 from tile2c.transpile.targets.target import Dialect
 
 _DIALECT = Dialect(
@@ -57,6 +63,10 @@ _FMMA_SUMS = Fragment(
     columns=(("lane", 8, 1), ("lane", 2, 32), ("value", 2, 1)),
 )
 
+# 8-bit floats of mp_31, as the public formats have them (OCP). The vendor's header of them is not public,
+# so they are kept as their bits.
+_FP8 = ("float8_e4m3fn", "float8_e5m2")
+
 # mp_31: wmma of 32 lanes, both operands k-major.
 _WMMA_HALVES = Fragment(
     shape=(16, 16),
@@ -76,14 +86,15 @@ _WMMA_SUMS = Fragment(
 
 
 def _instruction(
-    name: str, kind: str, total: str, operand: Fragment, sums: Fragment
+    name: str, kinds: str, total: str, operand: Fragment, sums: Fragment
 ) -> MatrixInstruction:
+    """Operands of one of `kinds` each: several can be mixed."""
     return MatrixInstruction(
         name=name,
         m=sums.shape[0],
         n=sums.shape[1],
         k=operand.shape[1],
-        inputs=(kind,),
+        inputs=tuple(kinds.split()),
         output=total,
         a=operand,
         b=operand,
@@ -103,6 +114,7 @@ _WMMA = (
     _instruction("wmma_m16n16k16", "bfloat16", "float32", _WMMA_HALVES, _WMMA_SUMS),
     _instruction("wmma_m16n16k32", "int8", "int32", _WMMA_BYTES, _WMMA_SUMS),
     _instruction("wmma_m16n16k32", "uint8", "int32", _WMMA_BYTES, _WMMA_SUMS),
+    _instruction("wmma_m16n16k32", " ".join(_FP8), "float32", _WMMA_BYTES, _WMMA_SUMS),
 )
 
 _KB = 1024
@@ -124,7 +136,7 @@ def _target(
         planner="simt",
         suffix=".mu",
         templates=("musa", "simt"),
-        dialect=_DIALECT,
+        dialect=with_bytes_as_floats(_DIALECT, *_FP8) if arch == "mp_31" else _DIALECT,
         compile=f"mcc --cuda-device-only --offload-arch={arch} -O3 -std=c++17 {{file}} -o {{stem}}.mubin",
         module_suffix=".mubin",
         proven="never run on silicon",

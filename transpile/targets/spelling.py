@@ -5,6 +5,10 @@ A dialect takes these and says what it spells otherwise.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tile2c.transpile.targets.target import Dialect
+
 # Element type -> C type, for those that are C's own.
 C_TYPES = {
     "bool": "bool",
@@ -73,6 +77,23 @@ def half_functions() -> dict[tuple[str, str], str]:
             ("nearbyint", dtype): "hrint",
         }
     return table
+
+
+def with_bytes_as_floats(dialect: Dialect, *kinds: str) -> Dialect:
+    """The dialect with 8-bit floats (E4M3, then E5M2) that are kept as their bits: the text has the
+    conversions."""
+    pairs = tuple(zip(kinds, ("fp8", "bf8"), strict=False))
+    functions = {f"float_of_{word}" for _, word in pairs} | {
+        f"{word}_of_float" for _, word in pairs
+    }
+    return replace(
+        dialect,
+        types={**dialect.types, **dict.fromkeys(kinds, "unsigned char")},
+        to_float={**dialect.to_float, **{name: f"float_of_{word}" for name, word in pairs}},
+        from_float={**dialect.from_float, **{name: f"{word}_of_float" for name, word in pairs}},
+        reserved=dialect.reserved | functions,
+        declares=dict.fromkeys(kinds, ("float_of_float8", "float8_of_float")),
+    )
 
 
 def atomics(*added: str) -> dict[tuple[str, str], tuple[str, str]]:

@@ -30,3 +30,9 @@ for _unit, _arch, _bytes in (("tc01", "ppu_10=", ("s8", "u8")), ("tc02", "ppu_15
             f"matrix<FRAGMENTS_{_unit.upper()}_32, TYPE_{_kind.upper()}, TYPE_S32>",
             _arch,
         )
+    for _kind in ("e4m3", "e5m2") if _unit == "tc02" else ():
+        rule(
+            rf"{_mma}\.m16n16k32\.row\.col\.f32\.{_kind}\.{_kind}\.f32",
+            f"matrix<FRAGMENTS_{_unit.upper()}_32, TYPE_{_kind.upper()}, TYPE_F32>",
+            _arch,
+        )

@@ -55,7 +55,7 @@ EMU_TCE(__musa_imma_m32n32k32_mma, form, FRAGMENTS_IMMA_32, TYPE_S8, TYPE_S8, TY
 #undef EMU_TCE
 
 #if EMU_MUSA >= 310
-// type: 0 unsigned, 1 signed bytes, 2 half, 3 bfloat16
+// type: 0 unsigned, 1 signed bytes, 2 half, 3 bfloat16, 5 E4M3, 6 E5M2, 11 and 12 E4M3 by E5M2 and back
 EMU_INLINE void __musa_wmma_m16n16k16_mma(int* d, const int* a, const int* b, const int* c, int, int, int, int,
                                           int, int form, int type) {
     if (form != 1) emu_trap("__musa_wmma_m16n16k16_mma with operands that do not run along k");
@@ -66,8 +66,15 @@ EMU_INLINE void __musa_wmma_m16n16k16_mma(int* d, const int* a, const int* b, co
 EMU_INLINE void __musa_wmma_m16n16k32_mma(int* d, const int* a, const int* b, const int* c, int, int, int, int,
                                           int, int form, int type) {
     if (form != 1) emu_trap("__musa_wmma_m16n16k32_mma with operands that do not run along k");
-    if (type != 0 && type != 1) emu_trap("__musa_wmma_m16n16k32_mma of other than 8-bit integers");
-    const int kind = type == 0 ? TYPE_U8 : TYPE_S8;
-    emu_fragments(FRAGMENTS_WMMA_32, kind, kind, TYPE_S32, d, a, b, c);
+    if (type == 0 || type == 1) {
+        const int kind = type == 0 ? TYPE_U8 : TYPE_S8;
+        emu_fragments(FRAGMENTS_WMMA_32, kind, kind, TYPE_S32, d, a, b, c);
+        return;
+    }
+    if (type != 5 && type != 6 && type != 11 && type != 12)
+        emu_trap("__musa_wmma_m16n16k32_mma of other than 8-bit integers and floats");
+    const int first = type == 5 || type == 11 ? TYPE_E4M3 : TYPE_E5M2;
+    const int second = type == 5 || type == 12 ? TYPE_E4M3 : TYPE_E5M2;
+    emu_fragments(FRAGMENTS_WMMA_32, first, second, TYPE_F32, d, a, b, c);
 }
 #endif
