@@ -106,23 +106,29 @@ def _panel_order(ctx: Context) -> list[CStmt]:
     tile, panel, rows = (ctx.namer.ours(n, f"{n}_of_grid") for n in ("tile", "panel", "panel_rows"))
     grid_along, grid_across = b.local(f"gridDim.{along}"), b.local(f"gridDim.{across}")
     linear = b.add(b.mul(b.local("blockIdx.y"), b.local("gridDim.x")), b.local("blockIdx.x"))
-    size = b.mul(const(order.panel), grid_along)
-    first = b.mul(b.local(panel), const(order.panel))
+    across_panel = b.local(ctx.namer.ours("panel_size", "blocks_in_panel"))
+    size = b.mul(across_panel, grid_along)
+    first = b.mul(b.local(panel), across_panel)
     left = b.sub(grid_across, first)
     rest = b.mod(b.local(tile), size)
     slow, fast = (y, x) if row else (x, y)
-    height = CCall(dtype=INT32, function="min", args=(const(order.panel), cast_int(left)))
+    height = CCall(dtype=INT32, function="min", args=(across_panel, cast_int(left)))
     within = ctx.namer.ours("within", "in_panel")
     return [
+        Local(
+            dtype=INT32,
+            names=(Declarator(name=across_panel.name, value=const(order.panel)),),
+            comments=(
+                *order.comments,
+                f"T.use_swizzle({order.panel}): blocks that run together share tiles of both operands",
+            ),
+            remark=f"{'rows' if row else 'columns'} of blocks",
+        ),
         Local(
             dtype=INT32,
             names=(
                 Declarator(name=tile, value=linear),
                 Declarator(name=panel, value=b.div(b.local(tile), size)),
-            ),
-            comments=(
-                *order.comments,
-                f"T.use_swizzle({order.panel}): blocks that run together share tiles of both operands",
             ),
         ),
         Local(

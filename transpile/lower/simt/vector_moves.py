@@ -361,7 +361,11 @@ def element_place(it: Iteration, last: str) -> Place:
     return replace(
         place,
         values={**place.values, last: moved},
-        parts={part: value for part, value in place.parts.items() if not b.mentions(part, last)},
+        parts={
+            part: b.add(value, it.vector) if b.mentions(part, last) else value
+            for part, value in place.parts.items()
+            if not b.mentions(part, last) or neighbours_in((part,), 0, last)
+        },
     )
 
 

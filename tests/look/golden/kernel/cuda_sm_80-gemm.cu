@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 7236e27769b5  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 3b6005744558  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -109,9 +109,11 @@ static __device__ void gemm_block(const half* __restrict__ A,  // [M, K]
 
     // Neighbouring blocks share rows of A and columns of B while these are in the cache.
     // T.use_swizzle(10): blocks that run together share tiles of both operands
-    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (10 * gridDim.x);
-    const int panel_rows = min(10, int(gridDim.y - panel * 10)), within = tile % (10 * gridDim.x);
-    const int bx = within / panel_rows, by = panel * 10 + within % panel_rows;
+    const int panel_size = 10;  // rows of blocks
+    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (panel_size * gridDim.x);
+    const int panel_rows = min(panel_size, int(gridDim.y - panel * panel_size));
+    const int within = tile % (panel_size * gridDim.x);
+    const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int warp_m = warp / 2 * 64, warp_n = warp % 2 * 64;  // 2 x 2 warps of 64 x 64
 

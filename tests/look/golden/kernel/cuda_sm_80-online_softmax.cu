@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin online_softmax.cu -o online_softmax.cubin
 //   launch   grid ((M + 3) / 4), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 6c149072ded2  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 75616d542a87  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr float LOG2_E = 1.44269504f;
@@ -95,7 +95,7 @@ static __device__ void online_softmax_block(const half* __restrict__ X,  // [M, 
             const int valid = row < M ? N - col : 0;
             load_whole_vector<aligned>(X_part, &X[size_t(row) * N + col], valid);
             for (int v = 0; v < 8; ++v)
-                x[c][v] = ko * block_N + j + v < N ? __half2float(X_part[v]) * LOG2_E : -infinity;
+                x[c][v] = col + v < N ? __half2float(X_part[v]) * LOG2_E : -infinity;
         }
 
         // T.copy(largest, before)

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin split_k_gemm.cu -o split_k_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, 8), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 e14a4f1d9fd5  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 ba0c47ba6ff3  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int split_k = 8;
@@ -163,12 +163,11 @@ static __device__ void split_k_gemm_block(const half* __restrict__ A,  // [M, K]
         for (int n = 0; n < 8; ++n)
             for (int h = 0; h < 2; ++h) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = warp_n + n * 8 + lane % 4 * 2;
-                const int row = by * block_M + i;
+                const int row = by * block_M + i, col = bx * block_N + j;
                 if (row >= M) continue;  // the last tile may reach past the edge
                 for (int v = 0; v < 2; ++v) {
-                    if (bx * block_N + j + v < N) {  // the last tile may reach past the edge
-                        atomicAdd(&C[size_t(row) * N + bx * block_N + j + v],
-                                  C_local[m][n][h * 2 + v]);
+                    if (col + v < N) {  // the last tile may reach past the edge
+                        atomicAdd(&C[size_t(row) * N + col + v], C_local[m][n][h * 2 + v]);
                     }
                 }
             }

@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm.hip -o gemm.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 ca135be51493  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 6145e43c3656  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
@@ -95,9 +95,11 @@ static __device__ void gemm_block(const _Float16* __restrict__ A,  // [M, K]
 
     // Neighbouring blocks share rows of A and columns of B while these are in the cache.
     // T.use_swizzle(10): blocks that run together share tiles of both operands
-    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (10 * gridDim.x);
-    const int panel_rows = min(10, int(gridDim.y - panel * 10)), within = tile % (10 * gridDim.x);
-    const int bx = within / panel_rows, by = panel * 10 + within % panel_rows;
+    const int panel_size = 10;  // rows of blocks
+    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (panel_size * gridDim.x);
+    const int panel_rows = min(panel_size, int(gridDim.y - panel * panel_size));
+    const int within = tile % (panel_size * gridDim.x);
+    const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
     const int lane = threadIdx.x % 64, wave = threadIdx.x / 64;
     const int wave_m = wave * 64;  // 2 x 1 waves of 64 x 128
 
