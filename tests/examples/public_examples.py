@@ -1,14 +1,21 @@
-"""Runs the public examples' kernels through the command, one at a time, and counts what comes out."""
+"""Runs the public examples' kernels through the command, one at a time, and counts what comes out.
+
+    python tests/examples/public_examples.py EXAMPLES OUT [FILE ...]
+
+What became of a file is kept in OUT: a run that was stopped goes on where it was.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +33,8 @@ class Outcome:
     kernel: str
     reached: str
     problem: str = ""
+    spilled: int = 0  # bytes of stores to local memory that are no accesses of arrays
+    registers: int = 0
 
 
 def table() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
@@ -56,8 +65,19 @@ def kernels(path: Path, name: str) -> list[str]:
     return list(dict.fromkeys(entry["name"] for entry in json.loads(done.stdout)))
 
 
-def outcomes(root: Path, name: str, out: Path, compiler: str | None) -> Iterator[Outcome]:
-    """Every kernel of one example: written by the command, then compiled where there is nvcc."""
+def outcomes(root: Path, name: str, out: Path, compiler: str | None) -> list[Outcome]:
+    """Every kernel of one example, as `out` knows it or found now."""
+    kept = out / name.removesuffix(".py").replace("/", "__") / "outcomes.json"
+    if kept.is_file():
+        return [Outcome(**entry) for entry in json.loads(kept.read_text(encoding="utf-8"))]
+    found = list(_outcomes(root, name, out, compiler))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps([asdict(one) for one in found], indent=1), encoding="utf-8")
+    return found
+
+
+def _outcomes(root: Path, name: str, out: Path, compiler: str | None) -> Iterator[Outcome]:
+    """Every kernel: written by the command, then compiled where there is nvcc."""
     found = kernels(root / name, name)
     if not found:
         yield Outcome(name, "", "refused", "no kernel is found")
@@ -79,9 +99,14 @@ def _compiled(name: str, kernel: str, folder: Path, compiler: str) -> Outcome:
     (text,) = folder.glob("*.cu")
     arch = "arch=compute_90a,code=sm_90a"
     command = [compiler, "-gencode", arch, "-std=c++17", "-cubin", str(text), "-o", f"{text}.cubin"]
+    command += ["-Xptxas", "-v"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode == 0:
-        return Outcome(name, kernel, "compiled")
+        spilled, used = (
+            max(map(int, re.findall(form, done.stderr)), default=0)
+            for form in (r"(\d+) bytes spill stores", r"Used (\d+) registers")
+        )
+        return Outcome(name, kernel, "compiled", spilled=spilled, registers=used)
     errors = [line for line in done.stderr.splitlines() if "error" in line]
     return Outcome(name, kernel, "written", errors[0] if errors else "the compiler fails")
 
@@ -112,4 +137,20 @@ def report(found: list[Outcome]) -> str:
     head = f"{total} kernels: staged {staged}, written {written}, compiled {counts['compiled']}"
     rest = [o for o in found if o.problem]
     lines = [f"  {o.file} {o.kernel}: {o.problem}" for o in sorted(rest, key=lambda o: o.problem)]
-    return "\n".join([head, *lines])
+    spills = [o for o in found if o.spilled]
+    told = [f"{len(spills)} kernels spill registers:"] if spills else []
+    told += [f"  {o.file} {o.kernel}: {o.spilled} bytes, {o.registers} registers" for o in spills]
+    return "\n".join([head, *lines, *told])
+
+
+def main() -> None:
+    root, out, *names = sys.argv[1:]
+    found: list[Outcome] = []
+    for name in names or listed():
+        found += outcomes(Path(root), name, Path(out), shutil.which("nvcc"))
+        print(report(found[-1:]), flush=True)
+    print(report(found))
+
+
+if __name__ == "__main__":
+    main()
