@@ -23,7 +23,7 @@ import time
 import tomllib
 import types
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -184,14 +184,15 @@ def main() -> int:
 
     index, parts = map(int, options.part.split("/"))
     names = options.files or listed()[index::parts]
+    results = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        runs = pool.map(
-            lambda name: run_apart(root, name, out, dry=options.dry, seconds=options.seconds), names
-        )
-        results = []
-        for entry in runs:
-            print(json.dumps(entry), flush=True)
-            results.append(entry)
+        runs = [
+            pool.submit(run_apart, root, name, out, dry=options.dry, seconds=options.seconds)
+            for name in names
+        ]
+        for run in as_completed(runs):
+            print(json.dumps(run.result()), flush=True)
+            results.append(run.result())
     print(report(results))
     return 0
 
