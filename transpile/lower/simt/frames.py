@@ -218,6 +218,14 @@ def _overlap(layout: Layout) -> bool:
     return False
 
 
+def _of_known_type(ctx: Context, layout: Layout, buffer: Buffer) -> Layout:
+    """Vector types are those that matrix instructions take: fragments beside them may hold others."""
+    word = f"{buffer.dtype.name}x{layout.axes[-1].extent}"
+    if layout.element == "vector" and word not in ctx.target.dialect.types:
+        return replace(layout, element="array")
+    return layout
+
+
 def _distribute(
     ctx: Context,
     classes: Classes,
@@ -232,9 +240,8 @@ def _distribute(
     distribution.fill(reduced)
     for buffer in members.fragments:
         shape = tuple(b.known(extent) or 1 for extent in buffer.shape)
-        ctx.layouts[buffer.name] = pinned.get(buffer.name) or distribution.layout(
-            buffer.name, shape, buffer
-        )
+        layout = pinned.get(buffer.name) or distribution.layout(buffer.name, shape, buffer)
+        ctx.layouts[buffer.name] = _of_known_type(ctx, layout, buffer)
     for name, loop in members.loops:
         shape = tuple(b.known(extent) or 1 for extent in loop.extents)
         frames.loops[id(loop)] = distribution.layout(name, shape, loop)
