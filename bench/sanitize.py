@@ -1,61 +1,70 @@
-"""Runs every kernel of a folder once or twice on the device, for a checker around it:
+"""Runs the samples' kernels of a folder on the device, for a checker around it:
 
-    compute-sanitizer --tool memcheck python bench/sanitize.py OUT cuda:sm_80
-    compute-sanitizer --tool racecheck python bench/sanitize.py OUT cuda:sm_80
+    python bench/sanitize.py --texts OUT cuda:sm_80            # the samples at small sizes with tails
+    python bench/sanitize.py OUT cuda:sm_80                    # compiles them, tells whether they are right
+    compute-sanitizer --tool memcheck python bench/sanitize.py OUT cuda:sm_80 [NAME...]
+    compute-sanitizer --tool racecheck python bench/sanitize.py OUT cuda:sm_80 [NAME...]
 
-NumPy arrays only, so that nothing but the kernels runs. Prints whether the numbers are right as well.
+NumPy arrays only, so that nothing but the kernels runs. Sizes are those of tests/dialects/sample_sizes.py.
 """
 
 from __future__ import annotations
 
 import runpy
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tile2c
 
-REFERENCES = runpy.run_path(str(Path(__file__).parents[1] / "samples" / "references.py"))
-HALF, SINGLE = "float16", "float32"
-CASES = {
-    "add": (((1003,), SINGLE), ((1003,), SINGLE)),
-    "row_sum": (((9, 777), SINGLE),),
-    "column_sum": (((201, 137), SINGLE),),
-    "softmax": (((3, 8192), HALF),),
-    "online_softmax": (((9, 777), HALF),),
-    "rms_norm": (((3, 8192), HALF), ((8192,), HALF)),
-    "layer_norm": (((3, 8192), HALF), ((8192,), HALF), ((8192,), HALF)),
-    "transpose_scale_bias": (((131, 72), HALF), ((72,), HALF)),
-    "gemv": (((131, 777), HALF), ((777,), HALF)),
-    "cumsum": (((9, 777), SINGLE),),
-    "quantize_fp8": (((131, 264), HALF),),
-    "top_k": (((77, 128), SINGLE),),
-    "gemm": (((200, 136), HALF), ((136, 264), HALF)),
-    "gemm_bias_relu": (((131, 72), HALF), ((72, 136), HALF), ((136,), HALF)),
-}
+ROOT = Path(__file__).parents[1]
+SAMPLES = ROOT / "samples"
+sys.path.insert(0, str(ROOT / "tests" / "dialects"))
+
+from sample_sizes import SMALL
+
+REFERENCES = runpy.run_path(str(SAMPLES / "references.py"))
 BOUNDS = {"quantize_fp8": 0.05}  # the others: as far as half rounds
 
 
-def first(found: Any) -> np.ndarray:
+def texts(folder: str, target: str) -> None:
+    """A kernel file for each sample, all in one folder."""
+    from tile2c.transpile.cli.main import main as command
+
+    for name, small in SMALL.items():
+        defines = [word for pair in small.choices.items() for word in ("-D", "{}={}".format(*pair))]
+        source = str(SAMPLES / f"{name}.py")
+        assert command([source, "-o", folder, "--target", target, *defines]) == 0, name
+
+
+def wrong(name: str, kernel: Any) -> bool:
+    """Runs one kernel and tells how far its first output is from the NumPy reference."""
+    small = SMALL[name]
+    inputs = small.arrays("float8_e4m3fn")
+    function = REFERENCES[name]
+    own = {key: v for key, v in small.choices.items() if key in signature(function).parameters}
+    want = first(function(*inputs, **own))
+    found = kernel(*inputs)
+    got = first(inputs[-1] if found is None else found)
+    error = float(np.linalg.norm(got - want) / np.linalg.norm(want))
+    print(f"{name}: error {error:.1e}", flush=True)
+    return error > BOUNDS.get(name, 2e-3)
+
+
+def first(found: Any) -> Any:
     """The result, or the first of several."""
     return np.asarray(found[0] if isinstance(found, tuple | list) else found).astype(np.float64)
 
 
 def main() -> int:
-    folder, target = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
-    wrong = 0
-    for name, kernel in tile2c.load(folder, "cuda", target).items():
-        if name not in CASES:
-            print(f"{name}: no case")
-            continue
-        rng = np.random.default_rng(0)
-        inputs = [rng.standard_normal(shape).astype(dtype) for shape, dtype in CASES[name]]
-        got, want = first(kernel(*inputs)), first(REFERENCES[name](*inputs))
-        error = float(np.linalg.norm(got - want) / np.linalg.norm(want))
-        wrong += error > BOUNDS.get(name, 1e-3)
-        print(f"{name}: error {error:.1e}")
-    return wrong
+    if sys.argv[1] == "--texts":
+        texts(*sys.argv[2:4])
+        return 0
+    folder, target, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    kernels = tile2c.load(folder, "cuda", target)
+    return sum(wrong(name, kernels[name]) for name in names or kernels)
 
 
 if __name__ == "__main__":
