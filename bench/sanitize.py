@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 import tile2c
 
-ROOT = Path(__file__).parents[1]
-SAMPLES = ROOT / "samples"
-sys.path.insert(0, str(ROOT / "tests" / "dialects"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "dialects"))
 
 from sample_sizes import SMALL
 
+SAMPLES = Path(__file__).parents[1] / "samples"
 REFERENCES = runpy.run_path(str(SAMPLES / "references.py"))
 BOUNDS = {"quantize_fp8": 0.05}  # the others: as far as half rounds
 
