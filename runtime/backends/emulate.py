@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tile2c.runtime import tensor_maps
+from tile2c.runtime.backends.apart import ZONE, Apart
 from tile2c.runtime.backends.protocol import LaunchCall, Module, Pointer
 from tile2c.runtime.backends.texts import read_kernel
 from tile2c.runtime.errors import BackendUnavailable, CompileError
@@ -16,6 +17,9 @@ from tile2c.runtime.tensors import HOST, TensorView
 
 if TYPE_CHECKING:
     from tile2c.runtime.emulate import EmulatedModule, TensorArgument, ValueArgument
+
+
+MEMORY = "memory"
 
 
 class EmulateBackend:
@@ -46,20 +50,29 @@ class EmulateBackend:
                 raise BackendUnavailable(
                     f"a tensor lies on {tensor.device}; the emulator takes those of the CPU"
                 )
-        return EmulateSession()
+        return EmulateSession(Apart(tensors) if MEMORY in self.checks else None)
 
 
 class EmulateSession:
-    """One call on the CPU: tensors stay where they are."""
+    """One call on the CPU: tensors stay where they are, or are copied apart."""
+
+    def __init__(self, apart: Apart | None = None) -> None:
+        self._apart = apart
+        self._back: list[TensorView] = []
 
     def place(self, name: str, tensor: TensorView, *, reads: bool, writes: bool) -> int:
-        return tensor.address
+        if self._apart is None:
+            return tensor.address
+        if writes:
+            self._back.append(tensor)
+        return self._apart.address_of(tensor)
 
     def scratch(self, nbytes: int, align: int) -> Pointer:
         import numpy as np
 
-        memory = np.empty(nbytes + align, dtype=np.uint8)
-        address = -(-memory.ctypes.data // align) * align
+        zone = 0 if self._apart is None else ZONE
+        memory = np.empty(nbytes + align + 2 * zone, dtype=np.uint8)
+        address = -(-(memory.ctypes.data + zone) // align) * align
         return Pointer("workspace", address, nbytes, True, memory)
 
     def encode(self, tensor_map: tensor_maps.TensorMap) -> bytes:
@@ -89,7 +102,10 @@ class EmulateSession:
         return (time.perf_counter() - start) * 1000
 
     def finish(self) -> None:
-        """Nothing was copied."""
+        """Brings back what was written to copies."""
+        if self._apart is not None:
+            for tensor in self._back:
+                self._apart.copy_back(tensor)
 
     def close(self) -> None:
         """Nothing was allocated that Python does not free."""

@@ -122,7 +122,8 @@ int run_kernel(const EmulatedKernel& kernel, const uint32_t (&blocks)[3], const 
 
 // Memory that nobody has written, with nothing right behind it; null when there is none.
 void* allocate(size_t bytes) {
-    constexpr size_t align = 256, guard = 256;
+    // Far enough that an access outside one array is not inside the next; untouched, it costs nothing.
+    constexpr size_t align = 256, guard = 1 << 20;
     auto* start = static_cast<char*>(std::aligned_alloc(align, (bytes + guard + align - 1) / align * align));
     if (!start) return nullptr;
     std::memset(start, 0xff, bytes);  // NaN
