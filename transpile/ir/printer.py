@@ -179,6 +179,12 @@ def statement_text(stmt: Stmt) -> str:
         case forms.BulkCopy():
             told = "" if node.barrier is None else f" tells {_barrier(node.barrier, node.index)}"
             return f"bulk copy {region_text(node.dst)} <- {region_text(node.src)}{told}"
+        case forms.ElementCopy():
+            sides = [
+                f"{buffer.name}[{', '.join(map(text, index))}]"
+                for buffer, index in ((node.dst, node.target), (node.src, node.source))
+            ]
+            return f"start copy {sides[0]} <- {sides[1]} of {node.count} elements"
         case forms.BarrierArrive():
             how = "arrive" if node.arrives else "expect"
             how = f"{how} behind copies" if node.copies else how

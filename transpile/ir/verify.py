@@ -223,9 +223,16 @@ class _Verifier:
                 self.same_shape(node.src, node.dst)
                 sides = {node.src.buffer.scope, node.dst.buffer.scope}
                 self.check(sides == {"global", "shared"}, "not between a tensor and shared memory")
-                self.check((node.barrier is None) == (node.index is None), "a barrier without index")
+                self.check(
+                    (node.barrier is None) == (node.index is None), "a barrier without index"
+                )
                 if node.barrier is not None and node.index is not None:
                     self.barrier(node.barrier, node.index)
+            case forms.ElementCopy():
+                self.place(node.src, node.source)
+                self.place(node.dst, node.target)
+                self.check(node.src.dtype == node.dst.dtype, "a copy that converts")
+                self.check(node.count > 0, f"{node.count} elements")
             case forms.BarrierArrive():
                 self.barrier(node.barrier, node.index)
                 if node.bytes is not None:

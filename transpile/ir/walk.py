@@ -132,6 +132,8 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
         case forms.BulkCopy():
             index = () if node.index is None else (node.index,)
             return (*_bounds(node.src), *_bounds(node.dst), *index)
+        case forms.ElementCopy():
+            return (*node.source, *node.target)
         case forms.BarrierArrive():
             return (node.index,) if node.bytes is None else (node.index, node.bytes)
         case forms.BarrierWait():
@@ -144,6 +146,8 @@ def reads(stmt: Stmt) -> Iterator[Buffer]:
     """Buffers whose elements a statement reads by itself, regions first."""
     for region in regions(stmt)[0]:
         yield region.buffer
+    if isinstance(stmt, forms.ElementCopy):
+        yield stmt.src
     for expr in expressions(stmt):
         for load in loads(expr):
             yield load.buffer
@@ -155,6 +159,8 @@ def writes(stmt: Stmt) -> Iterator[Buffer]:
         yield region.buffer
     if isinstance(stmt, (forms.Store, forms.Atomic, forms.Declare)):
         yield stmt.buffer
+    if isinstance(stmt, forms.ElementCopy):
+        yield stmt.dst
 
 
 def _bounds(region: Region) -> tuple[Expr, ...]:

@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.expr import Call
+from tile2c.transpile.ir.dtypes import INT32
+from tile2c.transpile.ir.expr import Binary, Call, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import (
     AuthorSync,
     BarrierArrive,
     BarrierWait,
     BulkCopy,
+    ElementCopy,
     For,
     Function,
     Gemm,
@@ -26,6 +28,7 @@ from tile2c.transpile.ir.forms import (
     Pipelined,
     SetRegisters,
     Stmt,
+    Store,
     While,
 )
 from tile2c.transpile.ir.walk import parts, statements
@@ -119,7 +122,25 @@ def _without_hints(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
             if not then and not orelse and (stmt.then or stmt.orelse):
                 continue
             stmt = replace(stmt, then=then, orelse=orelse)
+        elif isinstance(stmt, ElementCopy):
+            stmt = _element_by_element(stmt)
         elif isinstance(stmt, Gemm) and stmt.asynchronous:
             stmt = replace(stmt, asynchronous=False)
         found.append(stmt)
     return tuple(found)
+
+
+def _element_by_element(copy: ElementCopy) -> For:
+    """The copy as a loop of the thread, done when it is over."""
+    var = Var(dtype=INT32, name=f"{copy.dst.name}_at", kind="loop")
+
+    def moved(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        last = index[-1]
+        return (*index[:-1], Binary(dtype=last.dtype, op="+", a=last, b=var))
+
+    value = Load(dtype=copy.src.dtype, buffer=copy.src, index=moved(copy.source), span=copy.span)
+    store = Store(buffer=copy.dst, index=moved(copy.target), value=value, span=copy.span)
+    return For(
+        kind="vectorized", var=var, start=const(0), stop=const(copy.count), body=(store,),
+        span=copy.span, quote=copy.quote, comments=copy.comments, remark=copy.remark,
+    )  # fmt: skip

@@ -23,13 +23,17 @@ def warn_of_costs(
     plan: Plan, function: Function, target: SimtTarget, diagnostics: Diagnostics
 ) -> None:
     """Registers that will spill, and shared memory that leaves a multiprocessor nearly empty."""
+    from tile2c.transpile.lower.by_hand import by_hand
     from tile2c.transpile.lower.resources import resources
 
     threads = max(prod(launch.threads) for launch in function.launches)
     span = function.launches[0].span
     taken = resources(plan)
     limit = min(target.registers, target.register_file // max(threads, 1))
-    if taken.registers is not None and taken.registers + SPARE > limit:
+    roles = any(
+        by_hand(launch) for launch in function.launches
+    )  # each has its own tiles and budget
+    if taken.registers is not None and taken.registers + SPARE > limit and not roles:
         diagnostics.warning(
             "T2C410",
             f"each of {threads} threads holds {taken.registers} registers of tiles, and "

@@ -127,8 +127,20 @@ def _gemm(call: Call) -> Value:
     clear = call.take(6, "clear_accum")
     if clear is not None and clear.value is not False:
         keywords.append(("clear_accum", call.expr(clear)))
-    _emit(call, call.path, args, tuple(keywords))
+    pending = _open_products(call)
+    path = "wgmma_gemm" if call.path == "gemm" and pending != 0 else call.path
+    _emit(call, path, args, tuple(keywords))
+    if pending > 0:
+        _emit(call, "wait_wgmma", (ex.literal(pending),))
     return None
+
+
+def _open_products(call: Call) -> int:
+    """`wg_wait=`: batches of products that stay open behind this one; -1: nobody waits."""
+    given = call.keywords.get("wg_wait")
+    if given is None or given.value is None:
+        return 0
+    return call.ev.whole_number(given.value, given.node or call.node, f"T.{call.path}")
 
 
 def _reduce(call: Call) -> Value:

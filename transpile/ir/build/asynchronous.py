@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import libcst as cst
 from tile2c.transpile.ir.build import arithmetic, conversions
-from tile2c.transpile.ir.build.arguments import Arguments, tuple_items
+from tile2c.transpile.ir.build.arguments import Arguments, language_name, tuple_items
 from tile2c.transpile.ir.build.context import Builder, allocated_here
-from tile2c.transpile.ir.build.elements import element, named_buffer
+from tile2c.transpile.ir.build.elements import Element, element, named_buffer
 from tile2c.transpile.ir.build.expressions import expressions
 from tile2c.transpile.ir.build.notes import Notes, with_notes
 from tile2c.transpile.ir.build.regions import region
@@ -20,6 +20,7 @@ from tile2c.transpile.ir.forms import (
     Barriers,
     BarrierWait,
     BulkCopy,
+    ElementCopy,
     Hold,
     Order,
     OrderKind,
@@ -238,6 +239,53 @@ def _bulk_copy(b: Builder, node: cst.Call, name: str) -> list[Stmt]:
     return [BulkCopy(src=src, dst=dst, barrier=barrier, index=index)]
 
 
+def _element_copy(b: Builder, node: cst.Call, name: str) -> list[Stmt]:
+    """`T.ptx_cp_async(T.access_ptr(tile[i, j], "w", n), T.access_ptr(A[i, j], "r", n), n)`."""
+    args = Arguments(b, node, f"T.{name}")
+    target = _pointed(b, args.node_of("dst_access_ptr", 0))
+    source = _pointed(b, args.node_of("src_access_ptr", 1))
+    count = args.whole("num_elems", 2)
+    args.finish()
+    if (source.buffer.scope, target.buffer.scope) != ("global", "shared"):
+        b.fail(
+            "T2C333",
+            f"T.{name} copies from tensors to shared memory, but {source.buffer.name} is "
+            f"{source.buffer.scope} and {target.buffer.name} is {target.buffer.scope}",
+            node,
+        )
+    kind = source.buffer.dtype
+    if kind != target.buffer.dtype or kind.bits * count not in (32, 64, 128):
+        b.fail(
+            "T2C333",
+            f"{count} elements of {kind} to {target.buffer.name}, which holds {target.buffer.dtype}: "
+            f"T.{name} copies 4, 8 or 16 bytes of one type",
+            node,
+        )
+    return [
+        ElementCopy(
+            src=source.buffer, source=source.index, dst=target.buffer, target=target.index,
+            count=count,
+        )
+    ]  # fmt: skip
+
+
+def _pointed(b: Builder, node: cst.BaseExpression) -> Element:
+    """The element that `T.access_ptr(x[i], ...)` or `T.address_of(x[i])` points to."""
+    inner = node
+    if isinstance(node, cst.Call) and language_name(node.func) in ("access_ptr", "address_of"):
+        inner = Arguments(b, node, "T.access_ptr").node_of("base", 0)
+    if not isinstance(inner, cst.Subscript):
+        b.fail("T2C246", "an element is needed here", node, help='T.access_ptr(tile[i, j], "w", n)')
+    return element(b, inner)
+
+
+def _copies_arrive(b: Builder, node: cst.Call, name: str) -> list[Stmt]:
+    args = Arguments(b, node, f"T.{name}")
+    barrier, index = _barrier(b, args)
+    args.finish()
+    return [BarrierArrive(barrier=barrier, index=index, copies=True)]
+
+
 def _order(kind: OrderKind) -> Callable[[Builder, cst.Call, str], list[Stmt]]:
     def build(b: Builder, node: cst.Call, name: str) -> list[Stmt]:
         args = Arguments(b, node, f"T.{name}")
@@ -293,6 +341,8 @@ _HANDLERS: dict[str, Callable[[Builder, cst.Call, str], list[Stmt]]] = {
     "mbarrier_arrive_expect_tx": _expect,
     "mbarrier_wait_parity": _wait,
     "tma_copy": _bulk_copy,
+    "ptx_cp_async": _element_copy,
+    "cp_async_barrier_noinc": _copies_arrive,
     "tma_store_arrive": _order("stores_commit"),
     "tma_store_wait": _order("stores_wait"),
     "fence_proxy_async": _order("async_fence"),

@@ -76,6 +76,8 @@ def _statement(state: State, stmt: Stmt) -> None:
         case forms.BulkCopy():
             if state.roles is None or state.roles.first(state):
                 tile_statement(state, forms.Copy(src=node.src, dst=node.dst, span=node.span))
+        case forms.ElementCopy():
+            _element_copy(state, node)
         case forms.BarrierArrive() if state.roles is not None:
             state.roles.arrive(state, node)
         case forms.BarrierWait() if state.roles is not None:
@@ -100,6 +102,15 @@ def _together(state: State, stmt: Stmt, act: Callable[[], None]) -> None:
         act()
     else:
         state.roles.together(state, stmt, act)
+
+
+def _element_copy(state: State, node: forms.ElementCopy) -> None:
+    """Neighbours along the last dimension, for each active thread."""
+    source = [evaluate(state, part) for part in node.source]
+    target = [evaluate(state, part) for part in node.target]
+    for step in range(node.count):
+        moved = access.load(state, node.src, [*source[:-1], source[-1] + step])
+        access.store(state, node.dst, [*target[:-1], target[-1] + step], moved)
 
 
 def _declare(state: State, node: forms.Declare) -> None:

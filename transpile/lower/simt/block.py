@@ -30,7 +30,7 @@ from tile2c.transpile.ir.forms import (
 from tile2c.transpile.ir.walk import expressions, loads, statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copy_loop
-from tile2c.transpile.lower.plan import CStmt, Declarator, Local, Loop, Repeat, Section, Sync
+from tile2c.transpile.lower.plan import CCall, CStmt, Declarator, Local, Loop, Repeat, Section, Sync
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.divergence import Divergence, lasts
 from tile2c.transpile.lower.simt.frames import Frames
@@ -104,10 +104,7 @@ class BlockLowering:
         if isinstance(stmt, If):
             return self._if(stmt)
         if isinstance(stmt, AuthorSync):
-            sync = Sync(
-                kind="author", remark=stmt.remark or "the author's barrier", comments=stmt.comments
-            )
-            return [Step(body=(sync,), quote=stmt.quote)]
+            return [self._author_sync(stmt)]
         if isinstance(stmt, Store | Let | Declare | Jump | Atomic | Assert | Print):
             return [self._scalar(stmt)]
         raise failure(
@@ -115,6 +112,30 @@ class BlockLowering:
             f"`{stmt.quote or type(stmt).__name__}` is not lowered for {self.ctx.target.name} yet",
             stmt.span,
         )
+
+    def _author_sync(self, stmt: AuthorSync) -> Step:
+        """The author's barrier, kept; a named one by its number."""
+        call: Expr | None = None
+        meets = self.ctx.launch.threads[0]
+        if stmt.barrier is not None:
+            if not self.ctx.target.named_barriers:
+                raise failure(
+                    "T2C570",
+                    f"named barriers of some threads, which {self.ctx.target.name} does not have",
+                    stmt.span,
+                )
+            function = "threads_sync" if stmt.waits else "threads_arrive"
+            self.ctx.need(function)
+            template = (const(stmt.barrier), const(stmt.count))
+            call = CCall(dtype=INT32, function=function, args=(), template=template)
+            meets = stmt.count if stmt.waits else 0
+        sync = Sync(
+            kind="author",
+            remark=stmt.remark or ("" if stmt.barrier is not None else "the author's barrier"),
+            comments=stmt.comments,
+            call=call,
+        )
+        return Step(body=(sync,), quote=stmt.quote, meets=meets)
 
     def _loop(self, stmt: Parallel) -> ParallelLoop:
         return ParallelLoop(

@@ -46,6 +46,7 @@ class Step:
     accesses: tuple[Access, ...] = ()
     quote: str = ""
     completes: tuple[Access, ...] = ()
+    meets: int = 0  # threads that the author lets meet here
 
 
 @record(kw_only=True)

@@ -33,13 +33,14 @@ def place_barriers(
     *,
     leaves: bool = False,
     overlays: Sequence[tuple[str, ...]] = (),
-    by_hand: bool = False,
+    by_hand: int = 0,
 ) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
     """The nodes with barriers between them, each with the arcs it orders; and all arcs.
 
     `leaves`: some threads return early; no barrier can wait for them.
     `overlays`: buffers that lie in the same bytes.
-    `by_hand`: between threads that have no statement in common the author keeps order himself.
+    `by_hand`: the block's threads, where the author schedules: between threads that have no statement in
+    common he keeps order himself, and his barriers count.
 
     reads   step tree          writes  step tree
     """
@@ -47,7 +48,8 @@ def place_barriers(
     if leaves:  # some threads return early and would be missed
         tree.divergent.add(())
     arcs = tree.arcs()
-    chosen = cheapest(arcs, tree.cost)
+    met = tree.met() if by_hand else set[Path]()
+    chosen = cheapest([arc for arc in arcs if not arc.gaps & met], tree.cost)
     orders = {gap: _orders(gap, chosen, arcs) for gap in chosen}
     return tree.with_barriers(orders), tuple(a.arc for a in arcs)
 
@@ -71,9 +73,9 @@ class _Tree:
         self,
         nodes: Sequence[Node],
         overlays: Sequence[tuple[str, ...]] = (),
-        by_hand: bool = False,
+        threads: int = 0,
     ) -> None:
-        self.by_hand = by_hand
+        self.threads, self.by_hand = threads, threads > 0
         self.bytes_of = {name: group[0] for group in overlays for name in group}
         self.nodes = tuple(nodes)
         self.places: list[_Place] = []
@@ -296,6 +298,16 @@ class _Tree:
         """The threads that get to this place, where they are some of the block's."""
         inner = [part for part in self.teams if path[: len(part)] == part]
         return self.teams[max(inner, key=len)] if inner else None
+
+    def met(self) -> set[Path]:
+        """Gaps in front of the author's own barriers of all threads that get there."""
+        found = set()
+        for place in self.places:
+            team = self._team(place.path)
+            everyone = team is None and place.step.meets == self.threads
+            if everyone or (team is not None and place.step.meets == team.count):
+                found.add(place.path)
+        return found
 
     def _strangers(self, source: _Place, sink: _Place) -> bool:
         """Whether no thread does both."""

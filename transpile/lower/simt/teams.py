@@ -93,8 +93,9 @@ def team_frames(ctx: Context, body: Sequence[Stmt], pinned: dict[str, Layout]) -
     launch, count = ctx.launch, ctx.threads
     teams: dict[tuple[int, int], list[Stmt]] = {}
     for part, team in parts:
-        teams.setdefault(team, []).extend(part)
-        for name in _fragments(part):
+        inner = _apart(part, parts)
+        teams.setdefault(team, []).extend(inner)
+        for name in _fragments(inner):
             if owners.setdefault(name, team) != team:
                 raise failure(
                     "T2C565",
@@ -124,7 +125,10 @@ def _fragments(body: Sequence[Stmt]) -> set[str]:
 def teams_of(
     ctx: Context, body: tuple[Stmt, ...], threads: PerThread, divergence: Divergence
 ) -> Iterator[tuple[tuple[Stmt, ...], tuple[int, int]]]:
-    """Lists of statements with tile statements that only some threads run, outermost, and which those are."""
+    """Lists of statements with tile statements that only some threads run, and which those are.
+
+    Lists inside such lists, of fewer threads, come behind them.
+    """
     return _teams(ctx, body, threads, divergence, (True,) * ctx.threads)
 
 
@@ -146,12 +150,34 @@ def _teams(
             if chosen is not None:
                 pairs = zip(active, chosen, strict=True)
                 inside = tuple(a and bool(c) != bool(side) for a, c in pairs)
-            tiles = any(isinstance(inner, TILE_STATEMENTS) for inner in statements(part))
             found = team_range(ctx, inside)
-            if divergence.differs(stmt.condition) and tiles and found is not None:
+            apart = divergence.differs(stmt.condition)
+            if apart and found is not None and _has_tiles(part, divergence):
                 yield part, found
-            else:
-                yield from _teams(ctx, part, threads, divergence, inside)
+            yield from _teams(ctx, part, threads, divergence, inside)
+
+
+def _has_tiles(body: Sequence[Stmt], divergence: Divergence) -> bool:
+    """Whether tile statements stand in the list, not below a further condition on the thread."""
+    for stmt in body:
+        if isinstance(stmt, For | Pipelined | While):
+            if _has_tiles(stmt.body, divergence):
+                return True
+        elif isinstance(stmt, If):
+            if divergence.differs(stmt.condition):
+                continue
+            if _has_tiles((*stmt.then, *stmt.orelse), divergence):
+                return True
+        elif isinstance(stmt, TILE_STATEMENTS):
+            return True
+    return False
+
+
+def _apart(
+    part: tuple[Stmt, ...], parts: Sequence[tuple[tuple[Stmt, ...], tuple[int, int]]]
+) -> tuple[Stmt, ...]:
+    """The list less those inside it that fewer threads run."""
+    return _without(part, [other for other, _ in parts if other is not part])
 
 
 def _without(body: tuple[Stmt, ...], taken: list[tuple[Stmt, ...]]) -> tuple[Stmt, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Binary, BinaryOp, Call, Expr, const
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CCall
@@ -40,14 +41,17 @@ def lower_warp(ctx: Context, expr: Call) -> Expr | None:
 
 def _warpgroup(ctx: Context, expr: Call) -> Expr:
     """The number of 128 threads; where they work together, the compiler has to know it to be uniform."""
-    index = b.div(expr.args[0], const(128))
-    if not ctx.target.warpgroup_matrix:
-        return index
-    if ctx.launch.threads[1:] == (1, 1):
-        index = b.div(b.local("threadIdx.x"), const(128))
-    number = CCall(dtype=expr.dtype, function="int", args=(index,))
-    lane = (b.local(str(ctx.target.shuffle_mask)), number, const(0))
-    ctx.wanted.setdefault("warpgroup", CCall(dtype=expr.dtype, function="__shfl_sync", args=lane))
+    if not ctx.target.warpgroup_matrix or ctx.launch.threads[1:] != (1, 1):
+        return b.div(expr.args[0], const(128))
+    return warpgroup_number(ctx)
+
+
+def warpgroup_number(ctx: Context) -> Expr:
+    """`warpgroup`, of a row of threads."""
+    index = b.div(b.local("threadIdx.x"), const(128))
+    number = CCall(dtype=INT32, function="int", args=(index,))
+    shuffled = (b.local(str(ctx.target.shuffle_mask)), number, const(0))
+    ctx.wanted.setdefault("warpgroup", CCall(dtype=INT32, function="__shfl_sync", args=shuffled))
     ctx.wanted_remarks["warpgroup"] = "shuffled: uniform for the compiler"
     return b.local("warpgroup")
 

@@ -1,10 +1,8 @@
-"""Which tiles ordinary statements hand to TMA and wgmma within a team, where the language implies order."""
+"""Which tiles ordinary statements hand to TMA and wgmma: these see writes only behind a fence."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from tile2c.transpile.ir.forms import BulkCopy, Gemm, Stmt
+from tile2c.transpile.ir.forms import BulkCopy, ElementCopy, Gemm, Stmt
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.divergence import Divergence
 from tile2c.transpile.lower.simt.outer_statements import walk
@@ -23,13 +21,12 @@ class Fences:
     products: dict[Range, frozenset[str]]
     stores: dict[Range, frozenset[str]]
     touched: frozenset[str]  # fragments that something else than products uses
+    copied: bool  # products read tiles that element copies fill
 
-    def wanted(self, team: Range, written: set[str]) -> bool:
-        """Whether some of these tiles are read by the asynchronous side, for a part of these threads."""
+    def wanted(self, written: set[str]) -> bool:
+        """Whether the asynchronous side reads some of these tiles, whoever starts it."""
         return any(
-            written & names and _meet(team, other)
-            for table in (self.products, self.stores)
-            for other, names in table.items()
+            written & names for table in (self.products, self.stores) for names in table.values()
         )
 
     def read_by_products(self, team: Range) -> tuple[str, ...]:
@@ -59,24 +56,20 @@ def fences_of(ctx: Context, body: tuple[Stmt, ...]) -> Fences:
         ctx.launch.threads, {var.name: dim for dim, var in enumerate(ctx.launch.thread_vars)}
     )
     parts = list(teams_of(ctx, body, threads, Divergence(ctx.launch.body)))
-    inside = {id(stmt) for part, _ in parts for stmt in walk(part)}
-    rest = [stmt for stmt in walk(body) if id(stmt) not in inside]
+    owners = {id(stmt): team for part, team in parts for stmt in walk(part)}
     products: dict[Range, set[str]] = {}
     stores: dict[Range, set[str]] = {}
-
-    def note(stmts: Sequence[Stmt], team: Range) -> None:
-        for stmt in stmts:
-            if isinstance(stmt, Gemm):
-                shared = [x.buffer.name for x in (stmt.a, stmt.b) if x.buffer.scope == "shared"]
-                products.setdefault(team, set()).update(shared)
-            elif isinstance(stmt, BulkCopy) and stmt.barrier is None:
-                stores.setdefault(team, set()).add(stmt.src.buffer.name)
-
-    for part, team in parts:
-        note(list(walk(part)), team)
-    note(rest, (0, ctx.threads))
+    for stmt in walk(body):
+        team = owners.get(id(stmt), (0, ctx.threads))
+        if isinstance(stmt, Gemm):
+            shared = [x.buffer.name for x in (stmt.a, stmt.b) if x.buffer.scope == "shared"]
+            products.setdefault(team, set()).update(shared)
+        elif isinstance(stmt, BulkCopy) and stmt.barrier is None:
+            stores.setdefault(team, set()).add(stmt.src.buffer.name)
     others = {name for x in walk(body) if not isinstance(x, Gemm) for name in touches(x)}
+    filled = {x.dst.name for x in walk(body) if isinstance(x, ElementCopy)}
     return Fences(
+        copied=any(filled & names for names in products.values()),
         products={team: frozenset(names) for team, names in products.items()},
         stores={team: frozenset(names) for team, names in stores.items()},
         touched=frozenset(others),

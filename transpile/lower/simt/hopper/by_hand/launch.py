@@ -145,7 +145,9 @@ class ByHand(ordinary.LoweredLaunch):
         names = self._shared_between_threads()
         try:
             leaves = Divergence(ctx.launch.body).leaves(ctx.launch.body, ("return",))
-            placed = place_barriers(only_accesses_to(nodes, names), leaves=leaves, by_hand=True)
+            placed = place_barriers(
+                only_accesses_to(nodes, names), leaves=leaves, by_hand=ctx.threads
+            )
         except NoPlaceForBarrier as problem:
             raise failure(
                 "T2C506",

@@ -19,7 +19,6 @@ from tile2c.transpile.lower.simt.hopper.multiply import (
     _accumulate,
     _held,
     _instruction,
-    group_part,
 )
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import (
@@ -34,6 +33,7 @@ from tile2c.transpile.lower.simt.matrix import matrix_dims
 from tile2c.transpile.lower.simt.outer_statements import gemms
 from tile2c.transpile.lower.simt.per_thread import PerThread
 from tile2c.transpile.lower.simt.teams import teams_of
+from tile2c.transpile.lower.simt.warp import warpgroup_number
 from tile2c.transpile.record import record
 
 Range = tuple[int, int]  # (first, count) of the threads that do a statement
@@ -169,10 +169,10 @@ def multiply(ctx: Context, product: Product, tiles: dict[str, Tile]) -> CStmt:
     if gemm.a.buffer.scope == "fragment":
         a = _held(ctx, gemm, b.local(m) if several else const(0), b.local(k))
     else:
-        first = b.add(group_part(ctx, plan, "m"), row)
+        first = b.add(_part(ctx, product, "m"), row)
         a = _descriptor(ctx, tiles, gemm.a, first, b.local(k), along_k=not gemm.transpose_a)
     bb = _descriptor(
-        ctx, tiles, gemm.b, group_part(ctx, plan, "n"), b.local(k), along_k=gemm.transpose_b
+        ctx, tiles, gemm.b, _part(ctx, product, "n"), b.local(k), along_k=gemm.transpose_b
     )
     sums = Element(
         dtype=gemm.c.buffer.dtype,
@@ -186,7 +186,21 @@ def multiply(ctx: Context, product: Product, tiles: dict[str, Tile]) -> CStmt:
     for name in (k, m):
         ctx.namer.release(name)
     extent = gemm.a.shape[-2] if gemm.transpose_a else gemm.a.shape[-1]
-    return _loop(k, extent, const(plan.step), inner, unroll=True)
+    return _loop(k, b.in_words(extent), const(plan.step), inner, unroll=True)
+
+
+def _part(ctx: Context, product: Product, side: str) -> Expr:
+    """Where the warpgroup's rows (m) or columns (n) start, from its number that all lanes share."""
+    plan = product.plan
+    count, size = (plan.groups_m, 64 * plan.tiles_m) if side == "m" else (plan.groups_n, plan.n)
+    if count == 1:
+        return const(0)
+    group = b.sub(warpgroup_number(ctx), const(product.team[0] // THREADS))
+    if side == "m":
+        group = b.div(group, const(plan.groups_n))
+    elif plan.groups_m > 1:
+        group = b.mod(group, const(plan.groups_n))
+    return b.mul(group, const(size))
 
 
 def _loop(var: str, stop: Expr, step: Expr, body: CStmt, *, unroll: bool = False) -> Loop:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.forms import SetRegisters, Stmt
+from tile2c.transpile.ir.forms import For, If, Pipelined, SetRegisters, Stmt, While
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.divergence import Divergence
-from tile2c.transpile.lower.simt.outer_statements import walk
 from tile2c.transpile.lower.simt.per_thread import PerThread
-from tile2c.transpile.lower.simt.teams import teams_of
 
 _FILE = 65536  # registers of an SM
 _MOST = 255
@@ -21,24 +20,35 @@ def check_registers(ctx: Context, body: tuple[Stmt, ...]) -> None:
         ctx.launch.threads, {var.name: dim for dim, var in enumerate(ctx.launch.thread_vars)}
     )
     at_start = min(_FILE // ctx.threads // _UNIT * _UNIT, _MOST // _UNIT * _UNIT)
-    teams = list(teams_of(ctx, body, threads, Divergence(ctx.launch.body)))
-    budgets: dict[int, int] = {group: at_start for group in range(ctx.threads // 128)}
+    budgets = [at_start] * ctx.threads
     last: SetRegisters | None = None
-    for part, (first, count) in teams:
-        for stmt in walk(part):
-            if not isinstance(stmt, SetRegisters):
-                continue
-            last = stmt
-            for group in range(first // 128, (first + count) // 128):
-                budgets[group] = stmt.count
-    total = sum(budgets.values()) * 128
-    if last is not None and total > at_start * ctx.threads:
-        shares = " + ".join(map(str, budgets.values()))
+    for stmt, active in _asked(body, threads, (True,) * ctx.threads):
+        last = stmt
+        budgets = [stmt.count if here else old for here, old in zip(active, budgets, strict=True)]
+    if last is not None and sum(budgets) > at_start * ctx.threads:
+        shares = " + ".join(map(str, budgets[::128]))
         raise failure(
             "T2C334",
-            f"the warpgroups ask for {shares} registers a thread, and the launch has {at_start} for each of "
-            f"{ctx.threads} threads, {at_start * ctx.threads // 128} for {len(budgets)} of them: they would "
-            "wait for ever",
+            f"the warpgroups ask for {shares} registers a thread, but the launch gives {at_start} to each of "
+            f"its {ctx.threads} threads: they would wait for ever",
             last.span,
-            help="let the warpgroup that loads give up more: T.dec_max_nreg(24)",
+            help="let the warpgroup that loads give up more, as in T.dec_max_nreg(24)",
         )
+
+
+def _asked(
+    body: Sequence[Stmt], threads: PerThread, active: tuple[bool, ...]
+) -> Iterator[tuple[SetRegisters, tuple[bool, ...]]]:
+    """Every setmaxnreg with the threads that get to it."""
+    for stmt in body:
+        if isinstance(stmt, SetRegisters):
+            yield stmt, active
+        elif isinstance(stmt, For | Pipelined | While):
+            yield from _asked(stmt.body, threads, active)
+        elif isinstance(stmt, If):
+            chosen = threads.values(stmt.condition) or (1,) * len(active)
+            known = threads.values(stmt.condition) is not None
+            for side, part in ((True, stmt.then), (False, stmt.orelse)):
+                pairs = zip(active, chosen, strict=True)
+                inside = tuple(a and (bool(c) == side or not known) for a, c in pairs)
+                yield from _asked(part, threads, inside)

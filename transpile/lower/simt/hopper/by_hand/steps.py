@@ -14,6 +14,7 @@ from tile2c.transpile.ir.forms import (
     BarrierWait,
     BulkCopy,
     Copy,
+    ElementCopy,
     Gemm,
     Hold,
     Order,
@@ -27,7 +28,16 @@ from tile2c.transpile.ir.forms import (
 )
 from tile2c.transpile.ir.walk import statements, writes
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.plan import Branch, CCall, CStmt, Element, Section
+from tile2c.transpile.lower.plan import (
+    Address,
+    Branch,
+    CCall,
+    CStmt,
+    Do,
+    Element,
+    Section,
+    Sync,
+)
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames
@@ -38,7 +48,8 @@ from tile2c.transpile.lower.simt.hopper.by_hand.products import Product, multipl
 from tile2c.transpile.lower.simt.hopper.by_hand.tiles import Tile
 from tile2c.transpile.lower.simt.hopper.calls import do
 from tile2c.transpile.lower.simt.steps import Access, Node, Step
-from tile2c.transpile.lower.simt.values import Place, convert
+from tile2c.transpile.lower.simt.teams import team_of
+from tile2c.transpile.lower.simt.values import Place, convert, global_element, shared_element
 from tile2c.transpile.record import record
 
 
@@ -62,22 +73,28 @@ class HandLowering(BlockLowering):
         self.schedule = schedule
 
     def body(self, body: Sequence[Stmt]) -> list[Node]:
-        """Copies that stand together are started under one condition."""
+        """What one thread starts or waits for stands under one condition."""
         found: list[Node] = []
-        waiting: list[BulkCopy] = []
-        for stmt in body:
-            if isinstance(stmt, BulkCopy):
+        waiting: list[BulkCopy | Order] = []
+        for place, stmt in enumerate(body):
+            if isinstance(stmt, BulkCopy) or _of_stores(stmt):
+                assert isinstance(stmt, BulkCopy | Order)
                 waiting.append(stmt)
                 continue
             found += self._started(waiting)
             waiting = []
-            found += self._fenced(stmt, self.statement(stmt))
+            nodes = self.statement(stmt)
+            following = body[place + 1] if place + 1 < len(body) else None
+            fenced = isinstance(following, Order) and following.kind == "async_fence"
+            found += nodes if fenced else self._fenced(stmt, nodes)
         return [*found, *self._started(waiting)]
 
     def statement(self, stmt: Stmt) -> list[Node]:
         match stmt:
             case Gemm():
                 return [self._product(stmt)]
+            case ElementCopy():
+                return [self._element_copy(stmt)]
             case BarrierArrive():
                 return [self._arrive(stmt)]
             case BarrierWait():
@@ -93,8 +110,6 @@ class HandLowering(BlockLowering):
                 self.ctx.need(name)
                 made = do(name, template=(const(stmt.count),), remark=stmt.remark)
                 return [_step(stmt, made)]
-            case BulkCopy():
-                return self._started([stmt])
             case Pipelined():
                 return self._serial(stmt, stmt.var, stmt.start, stmt.stop, 1, False)
             case AuthorSync() if stmt.barrier is None and self.ctx.divergent:
@@ -115,12 +130,46 @@ class HandLowering(BlockLowering):
         self.ctx.need(function)
         return _step(stmt, do(function, *args, remark=stmt.remark))
 
+    def _element_copy(self, stmt: ElementCopy) -> Step:
+        """`copy_async<8>(to, from)` of each thread."""
+        ctx, place = self.ctx, Place(values={})
+        size = stmt.count * stmt.src.dtype.bytes
+        function = ctx.copy_name(size, "inside")
+        ctx.need("copy_async", name=function, tail=False, variant=False, whole=False, bytes=size)
+        ctx.aligned_tensors[stmt.src.name] = max(ctx.aligned_tensors.get(stmt.src.name, 1), size)
+        to = shared_element(ctx, stmt.dst, stmt.target, place, whole=True)
+        source = global_element(ctx, stmt.src, stmt.source, place)
+        call = CCall(
+            dtype=INT32,
+            function=function,
+            template=(const(stmt.count),),
+            args=(Address(dtype=to.dtype, element=to), Address(dtype=to.dtype, element=source)),
+        )
+        accesses = (Access(buffer=stmt.dst.name, write=True, asynchronous=True),)
+        made = Do(call=call, remark=stmt.remark)
+        return replace(_step(stmt, made), accesses=accesses)
+
     def _arrive(self, stmt: BarrierArrive) -> Step:
+        if stmt.copies:
+            return self._copies_arrive(stmt)
         if stmt.bytes is None:
             return self._call(stmt, "barrier_arrive", self._barrier(stmt))
         size = convert(self.ctx, stmt.bytes, Place(values={}))
         function = "barrier_expect" if stmt.arrives else "barrier_bytes"
         return self._call(stmt, function, self._barrier(stmt), size)
+
+    def _copies_arrive(self, stmt: BarrierArrive) -> Step:
+        """An arrival when this thread's copies are done; before it, wgmma has to be told of them."""
+        if not self.schedule.fences.copied:
+            return self._call(stmt, "barrier_arrive_behind", self._barrier(stmt))
+        for name in ("copies_wait_all", "publish_to_async", "barrier_arrive"):
+            self.ctx.need(name)
+        return _step(
+            stmt,
+            do("copies_wait_all", remark="this thread's copies are done"),
+            do("publish_to_async", remark="and wgmma will see them"),
+            do("barrier_arrive", self._barrier(stmt), remark=stmt.remark),
+        )
 
     def _order(self, stmt: Order) -> Step:
         ctx, team = self.ctx, self._team()
@@ -130,14 +179,6 @@ class HandLowering(BlockLowering):
             wait = do("mma_wait", template=(const(stmt.pending),), remark=stmt.remark)
             reads = self.schedule.fences.read_by_products(team)
             return _step(stmt, wait, *pins, completes=_reads(reads, team[1] == 128))
-        if stmt.kind == "stores_wait":
-            ctx.need("tma_store_wait_read")
-            wait = do("tma_store_wait_read", template=(const(stmt.pending),), remark=stmt.remark)
-            reads = self.schedule.fences.stored_by(team)
-            return _step(stmt, self._by_one(wait), completes=_reads(reads))
-        if stmt.kind == "stores_commit":
-            ctx.need("tma_store_commit")
-            return _step(stmt, self._by_one(do("tma_store_commit", remark=stmt.remark)))
         names = {
             "async_fence": "publish_to_async", "products_begin": "mma_begin",
             "products_commit": "mma_commit", "cluster_arrive": "cluster_arrive",
@@ -146,9 +187,6 @@ class HandLowering(BlockLowering):
         return self._call(stmt, names[stmt.kind])
 
     def _sync_of_team(self, stmt: AuthorSync) -> Step:
-        from tile2c.transpile.lower.plan import Sync
-        from tile2c.transpile.lower.simt.teams import team_of
-
         team = team_of(self.ctx, self.active)
         if team is None or team.meet is None:
             raise failure(
@@ -163,7 +201,7 @@ class HandLowering(BlockLowering):
         )  # fmt: skip
         if isinstance(team.meet, CCall) and team.meet.function == "threads_sync":
             self.ctx.need("threads_sync")
-        return Step(body=(sync,), quote=stmt.quote)
+        return Step(body=(sync,), quote=stmt.quote, meets=team.count)
 
     def _team(self) -> tuple[int, int]:
         return self.ctx.team or (0, self.ctx.threads)
@@ -178,7 +216,8 @@ class HandLowering(BlockLowering):
 
     # ---- copies
 
-    def _started(self, waiting: Sequence[BulkCopy]) -> list[Node]:
+    def _started(self, waiting: Sequence[BulkCopy | Order]) -> list[Node]:
+        """Copies, and the groups of stores, by the first thread of those that get here."""
         if not waiting:
             return []
         if self.ctx.divergent and self.ctx.team is None:
@@ -190,7 +229,13 @@ class HandLowering(BlockLowering):
             )
         parts: list[CStmt] = []
         accesses: list[Access] = []
+        completes: tuple[Access, ...] = ()
         for stmt in waiting:
+            if isinstance(stmt, Order):
+                parts.append(self._of_group(stmt))
+                if stmt.kind == "stores_wait":
+                    completes = _reads(self.schedule.fences.stored_by(self._team()))
+                continue
             boxes = self.schedule.boxes[id(stmt)]
             loads = stmt.barrier is not None
             name = boxes.tile.buffer.name
@@ -203,22 +248,39 @@ class HandLowering(BlockLowering):
             body=(self._by_one(*parts),),
             accesses=tuple(dict.fromkeys(accesses)),
             quote=waiting[0].quote,
+            completes=completes,
         )
         return [step]
+
+    def _of_group(self, stmt: Order) -> CStmt:
+        """A group of stores is closed, or waited for."""
+        if stmt.kind == "stores_commit":
+            self.ctx.need("tma_store_commit")
+            return do("tma_store_commit", remark=stmt.remark)
+        self.ctx.need("tma_store_wait_read")
+        remark = stmt.remark or "shared memory has been read"
+        return do("tma_store_wait_read", template=(const(stmt.pending),), remark=remark)
 
     # ---- products
 
     def _product(self, stmt: Gemm) -> Step:
         ctx, product = self.ctx, self.schedule.products[id(stmt)]
+        if self._team() != product.team:
+            raise failure(
+                "T2C571",
+                "this product stands under a condition that only some threads of its warpgroups meet",
+                stmt.span,
+            )
         for name in ("mma_begin", "mma_commit"):
             ctx.need(name)
         lone = product.team[1] == 128
-        pins = self._pins((stmt.c.buffer.name,) if stmt.asynchronous else ())
+        pins = self._pins((stmt.c.buffer.name,))
         body: list[CStmt] = [*pins, do("mma_begin"), multiply(ctx, product, self.schedule.tiles)]
         body.append(do("mma_commit"))
         if not stmt.asynchronous:
             ctx.need("mma_wait")
             body.append(do("mma_wait", template=(const(0),), remark="the product is complete"))
+            body += pins
         section = Section(comments=(*stmt.comments, stmt.quote), body=tuple(body), span=stmt.span)
         reads = tuple(
             Access(
@@ -240,18 +302,22 @@ class HandLowering(BlockLowering):
         return [do("pin", b.local(name)) for name in found]
 
     def _fenced(self, stmt: Stmt, nodes: list[Node]) -> list[Node]:
-        """A fence behind an ordinary write to a tile that this team's products or stores read."""
+        """A fence behind an ordinary write to a tile that products or stores read."""
         kinds = (Parallel, Copy, Reduce, Scan, Store)
         if not isinstance(stmt, kinds) or not nodes or not isinstance(nodes[-1], Step):
             return nodes
         inside = statements((stmt,))
         names = {buffer.name for inner in inside for buffer in writes(inner)}
-        if not self.schedule.fences.wanted(self._team(), names):
+        if not self.schedule.fences.wanted(names):
             return nodes
         self.ctx.need("publish_to_async")
         remark = "TMA and wgmma will see what this thread wrote"
         fence = do("publish_to_async", remark=remark)
         return [*nodes[:-1], replace(nodes[-1], body=(*nodes[-1].body, fence))]
+
+
+def _of_stores(stmt: Stmt) -> bool:
+    return isinstance(stmt, Order) and stmt.kind in ("stores_commit", "stores_wait")
 
 
 def _step(stmt: Stmt, *body: CStmt, completes: tuple[Access, ...] = ()) -> Step:
