@@ -152,7 +152,8 @@ class Jit:
         known = inspect.signature(self.function).parameters
         own = {name: value for name, value in keywords.items() if name in known}
         rest = {name: value for name, value in keywords.items() if name not in known}
-        return self._kernel({**self._given(args, own), **rest})
+        given = {**self._given(args, own), **rest}
+        return self._kernel({name: value for name, value in given.items() if not is_tensor(value)})
 
     def get_kernel_source(self, *args: Any, **keywords: Any) -> str:
         return self.compile(*args, **keywords).get_kernel_source()
@@ -168,13 +169,14 @@ class Jit:
 
 
 @functools.cache
-def listing(file: str) -> list[dict[str, Any]]:
-    """What `tile2c FILE --list` says."""
+def listing(file: str, *defines: str) -> list[dict[str, Any]]:
+    """What `tile2c FILE --list` says with these `-D`."""
     from tile2c.transpile.cli.main import main
 
     words = StringIO()
     with redirect_stdout(words):
-        main([file, "--list", "--format", "json", "--target", settings.target])
+        options = [part for define in defines for part in ("-D", define)]
+        main([file, "--list", "--format", "json", "--target", settings.target, *options])
     return json.loads(words.getvalue() or "[]")
 
 
@@ -257,7 +259,8 @@ def _built(factory: Factory, values: Mapping[str, Any]) -> Any:
     folder = settings.folder / stem
     backend = "emulate" if settings.dry else "cuda"
     if not (folder / "tile2c.json").is_file():
-        names = tuple(dict.fromkeys(e["name"] for e in listing(file) if factory.owns(e)))
+        found = listing(file, *(f"{key}={value!r}" for key, value in defines.items()))
+        names = tuple(dict.fromkeys(entry["name"] for entry in found if factory.owns(entry)))
         tile2c.build(file, folder, settings.target, defines, names, backend=backend)
     found = tile2c.load(folder, target=settings.target, backend=backend)
     if len(found) != 1:
