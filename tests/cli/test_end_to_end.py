@@ -194,3 +194,28 @@ def test_a_problem_with_a_file_of_the_folder_names_it_for_tools(
 def test_every_argument_is_described(function: Callable[..., object]) -> None:
     optional = list(inspect.signature(function).parameters)[1 if function is tile2c.load else 2 :]
     assert [name for name in optional if f"`{name}`" not in str(function.__doc__)] == []
+
+
+def test_build_takes_what_the_command_takes(source: Path) -> None:
+    Path("HEADER").write_text("SPDX-License-Identifier: MIT\n")
+    tile2c.build("add.py", "out", launcher=True, license_header=Path("HEADER"), line_info=True)
+    text = Path("out", "add.cu").read_text()
+    assert text.startswith("// SPDX-License-Identifier: MIT\n") and "\n#line " in text
+    assert Path("out", "add_launch.cpp").read_text().startswith("// SPDX")
+    tile2c.build("add.py", "out")
+    assert Path("out", "add.h").exists()
+    tile2c.build("add.py", "out", launcher=False)
+    assert not Path("out", "add.h").exists()
+    with pytest.raises(FileNotFoundError, match="--license-header NONE"):
+        tile2c.build("add.py", "out", license_header="NONE")
+
+
+def test_no_option_of_the_command_is_missing() -> None:
+    from tile2c.transpile.cli.options import command
+
+    names = {parameter.name for parameter in command().params} - {"help"}
+    only_there = {  # answers of their own, checks, forms for reading, and how messages look
+        "inputs", "targets", "compile_modules", "emit", "check", "pristine", "format", "list_kernels",
+        "list_targets", "cmake_dir", "version",
+    }  # fmt: skip
+    assert names - only_there <= set(inspect.signature(tile2c.build).parameters)

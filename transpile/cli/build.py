@@ -34,6 +34,10 @@ def build_folder(
     load_options: Mapping[str, Any],
     merge: bool,
     force: bool,
+    launcher: bool | None,
+    license_header: str | os.PathLike[str] | None,
+    line_info: bool,
+    modules: bool,
 ) -> Kernels:
     """Writes the folder and loads it. Raises TranspileError, or what `load` raises.
 
@@ -50,6 +54,10 @@ def build_folder(
         kernels=kernels,
         merge=merge,
         force=force,
+        launcher=launcher,
+        license_header=None if license_header is None else os.fspath(license_header),
+        line_info=line_info,
+        compile_modules=modules,
     )
     diagnostics = Diagnostics()
     try:

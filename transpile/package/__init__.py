@@ -76,6 +76,10 @@ def build(
     check: str | None = None,
     merge: bool = False,
     force: bool = False,
+    launcher: bool | None = None,
+    license_header: str | PathLike[str] | None = None,
+    line_info: bool = False,
+    modules: bool = False,
 ) -> Kernels:
     """Transpiles a file as `tile2c SOURCE -o OUT` does and loads what it wrote.
 
@@ -84,6 +88,10 @@ def build(
       `{"block_M": 64, "gemm.num_stages": 3, "dtype": "bfloat16", "K": "dynamic", "M%16": 0}`.
     - `kernels`: only these, as `--kernel`; default every kernel of the file.
     - `merge`, `force`: what becomes of files edited by hand, as `--merge` and `--force`.
+    - `launcher`: True also writes launch code in C++, False removes it, as `--launcher` and
+      `--no-launcher`; None keeps up to date what the folder has.
+    - `license_header`, `line_info`: as `--license-header FILE` and `--line-info`.
+    - `modules`: also compiles each kernel into the folder, as `--compile`.
     - `backend`, `compile`, `check`: as for `load`; but without a device the files are written all
       the same, and the first call of a kernel raises BackendUnavailable.
 
@@ -101,4 +109,8 @@ def build(
         load_options={"backend": backend, "compile": compile, "check": check},
         merge=merge,
         force=force,
+        launcher=launcher,
+        license_header=license_header,
+        line_info=line_info,
+        modules=modules,
     )
