@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tile2c.transpile import read, stage, targets
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir.build import build
-from tile2c.transpile.ir.expr import Const
+from tile2c.transpile.ir.expr import Binary, Const, Expr
 from tile2c.transpile.ir.forms import Function
 from tile2c.transpile.ir.interpret import run
 from tile2c.transpile.lower import cores
@@ -44,7 +44,7 @@ def program(name: str) -> Path:
     return own if own.exists() else SAMPLES / f"{name}.py"
 
 
-def lowered(path: Path, defines: Mapping[str, object]) -> Lowered:
+def lowered(path: Path, defines: Mapping[str, object], name: str = "ascendc:ascend910b") -> Lowered:
     """The only kernel of a file, lowered and rendered; text is empty where it was refused."""
     diagnostics = Diagnostics()
     source = read.read_source(path, diagnostics)
@@ -53,18 +53,28 @@ def lowered(path: Path, defines: Mapping[str, object]) -> Lowered:
     (kernel,) = stage.normalize(source, options, (), diagnostics)
     function = build(kernel, diagnostics)
     assert function is not None, diagnostics.items
-    target = targets.find("ascendc:ascend910b")
+    target = targets.find(name)
     assert isinstance(target, CoresTarget)
     plan = cores.lower(function, target, diagnostics)
     text = "" if plan is None else render(plan, target, kernel, again="tile2c").text
     return Lowered(function, plan, text, diagnostics)
 
 
-def built(path: Path, out: Path, defines: Mapping[str, object]) -> tile2c.runtime.load.Kernels:  # type: ignore[name-defined]
+def built(
+    path: Path, out: Path, defines: Mapping[str, object], target: str = "ascendc:ascend910b"
+) -> tile2c.runtime.load.Kernels:  # type: ignore[name-defined]
     """The kernels as the command writes them, in the emulator with both checks on."""
     return tile2c.build(
-        path, out, target="ascendc", defines=defines, backend="emulate", check="races,memory"
+        path, out, target=target, defines=defines, backend="emulate", check="races,memory"
     )
+
+
+def _size(extent: Expr, sizes: Mapping[str, int]) -> int:
+    """The number that an extent of a tensor stands for."""
+    if isinstance(extent, Binary):
+        assert extent.op == "*"
+        return _size(extent.a, sizes) * _size(extent.b, sizes)
+    return int(extent.value) if isinstance(extent, Const) else sizes[extent.name]  # type: ignore[attr-defined]
 
 
 def arguments(
@@ -78,10 +88,7 @@ def arguments(
             assert param.scalar is not None
             found[param.name] = 1.5 if param.scalar.dtype.is_float else 3
             continue
-        shape = [
-            int(extent.value) if isinstance(extent, Const) else sizes[extent.name]  # type: ignore[attr-defined]
-            for extent in param.tensor.shape
-        ]
+        shape = [_size(extent, sizes) for extent in param.tensor.shape]
         name = param.tensor.dtype.name
         dtype = np.dtype(TYPES.get(name, name))
         if param.name in written:
@@ -93,12 +100,18 @@ def arguments(
     return found
 
 
-def compare(path: Path, out: Path, defines: Mapping[str, object], all_sizes: list[dict[str, int]]):
+def compare(
+    path: Path,
+    out: Path,
+    defines: Mapping[str, object],
+    all_sizes: list[dict[str, int]],
+    target: str = "ascendc:ascend910b",
+) -> None:
     """Runs the kernel and the interpreter at each of the sizes and compares what they write."""
-    form = lowered(path, defines)
+    form = lowered(path, defines, target)
     function = form.function
     assert form.plan is not None, form.diagnostics.items
-    kernel = built(path, out, defines)[function.name]
+    kernel = built(path, out, defines, target)[function.name]
     outputs = {p.name for p in form.plan.params if getattr(p, "role", "") == "out"}
     for sizes in all_sizes:
         given = arguments(function, sizes, outputs)

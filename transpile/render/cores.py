@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tile2c.transpile.ir.expr import Binary, Const, Expr
 from tile2c.transpile.lower.cores.plan import (
+    WEIGHTS,
     CopyIn,
     CopyOut,
     CoresPlan,
@@ -18,6 +19,7 @@ from tile2c.transpile.lower.cores.plan import (
     TensorParam,
     Tile,
     VectorCall,
+    WorkTensor,
     bodies,
 )
 from tile2c.transpile.lower.rename import entry_name
@@ -50,11 +52,10 @@ def render(
     symbol = f"{name}_{target.arch}" if several else name
     printer = CoresPrinter(target.dialect)
     marks = Marks()
-    steps = StepPrinter(target, printer, {t.name: t for t in plan.tiles}, marks)
-    entry = finish(_entry(plan, symbol, target, printer, steps))
+    entry = finish(_entry(plan, symbol, target, printer, marks))
     helpers = [
         finish(fill(target.templates, f"helpers/{name}.j2"))
-        for name in _helpers((*plan.setup, *plan.body), target)
+        for name in _helpers(_all_steps(plan), target)
     ]
     if "infinity" in entry:
         helpers = ["constexpr float infinity = __builtin_huge_valf();", *helpers]
@@ -67,7 +68,7 @@ def render(
             "comments": [line for line in plan.comments if line.strip() != plan.summary],
         },
         headers=target.dialect.headers[""],
-        constants=[_constant(constant, printer) for constant in plan.constants],
+        constants=[*(_constant(constant, printer) for constant in plan.constants), *_flags(plan)],
         helpers=helpers,
         entry=entry,
     )
@@ -126,6 +127,17 @@ def _launch_note(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) ->
     return f"{blocks} {target.words.cores}"
 
 
+def _all_steps(plan: CoresPlan) -> tuple[Step, ...]:
+    cube = plan.mix.cube if plan.mix is not None else None
+    return (*plan.setup, *plan.body, *((*cube.setup, *cube.body) if cube is not None else ()))
+
+
+def _flags(plan: CoresPlan) -> list[str]:
+    """The ids of flags between a cube core and its vector cores."""
+    flags = plan.mix.flags if plan.mix is not None else ()
+    return [f"constexpr uint16_t {flag} = {number};" for number, flag in enumerate(flags)]
+
+
 def _constant(constant: Const, printer: CoresPrinter) -> str:
     bare = Const(dtype=constant.dtype, value=constant.value)
     return f"constexpr {printer.type_name(constant.dtype)} {constant.name} = {printer(bare)};"
@@ -167,36 +179,83 @@ def _entry(
     symbol: str,
     target: CoresTarget,
     printer: CoresPrinter,
-    steps: StepPrinter,
+    marks: Marks,
 ) -> str:
-    looped = 8 if plan.persistent and not plan.staged else 4
-    body = steps.block((*plan.block_locals, *plan.body), WIDTH - looped)
+    kind, why = _KINDS[plan.side if plan.mix is None else f"mix {plan.mix.vector_cores}"]
+    common = {
+        "name": symbol,
+        "kind": kind,
+        "why": why,
+        "params": _params(plan, target, printer),
+        "tensors": _tensors(plan, printer),
+    }
+    if plan.mix is None:
+        side = _side(plan, (), target, printer, marks, WIDTH - 4)
+        return fill(target.templates, "entry.j2", side=side, **common)
+    inner = WIDTH - 8
+    return fill(
+        target.templates,
+        "entry_mix.j2",
+        cube=_side(
+            plan.mix.cube, plan.mix.cube_ends, target, printer, marks, inner, "GetBlockIdx()"
+        ),
+        vector=_side(
+            plan, plan.mix.vector_ends, target, printer, marks, inner, _group(plan.mix.vector_cores)
+        ),
+        **common,
+    )
+
+
+def _group(vector_cores: int) -> str:
+    """The number of the cube core that a vector core stands beside."""
+    return "GetBlockIdx()" if vector_cores == 1 else f"GetBlockIdx() / {vector_cores}"
+
+
+def _tensors(plan: CoresPlan, printer: CoresPrinter) -> list[dict[str, str]]:
+    """Each tensor's parameter and what the body calls it."""
+    found = [
+        {"name": param.name, "handle": param.handle, "type": printer.type_name(param.dtype)}
+        for param in plan.params
+        if isinstance(param, TensorParam) and param.used
+    ]
+    for part in plan.mix.workspace if plan.mix is not None else ():
+        kind = printer.type_name(part.dtype)
+        found.append({"name": part.param, "handle": part.handle, "type": kind})
+    return found
+
+
+def _side(
+    plan: CoresPlan,
+    ends: tuple[Step, ...],
+    target: CoresTarget,
+    printer: CoresPrinter,
+    marks: Marks,
+    width: int,
+    core: str = "",
+) -> str:
+    """What one kind of cores does. `core`: the number of its cube core, for a mix of both kinds."""
+    steps = StepPrinter(target, printer, {t.name: t for t in plan.tiles}, marks)
+    looped = 4 if plan.persistent and not plan.staged else 0
+    body = steps.block((*plan.block_locals, *plan.body), width - looped)
     blocks = fill(
         target.templates,
         _way(plan),
         comments=_launch_comments(plan, target),
         tile=plan.tile.name if plan.persistent or _reads_tile(plan) else "",
-        task=target.words.task,
+        task="core" if core else target.words.task,
         blocks=printer(plan.last_block),
-        sizes=steps.block(plan.grid_locals, WIDTH - 4),
+        sizes=steps.block(plan.grid_locals, width),
         body=body,
     )
     return fill(
         target.templates,
-        "entry.j2",
-        name=symbol,
-        kind=_KINDS[plan.side][0],
-        why=_KINDS[plan.side][1],
-        params=_params(plan, target, printer),
-        tensors=[
-            {"name": param.name, "handle": param.handle, "type": printer.type_name(param.dtype)}
-            for param in plan.params
-            if isinstance(param, TensorParam) and param.used
-        ],
+        "side.j2",
         queued=[_queued(tile, printer) for tile in plan.tiles if tile.place != "work"],
         kept=[_kept(tile, printer) for tile in plan.tiles if tile.place == "work"],
-        setup=steps.block(plan.setup, WIDTH - 4),
+        core=core,
+        setup=steps.block(plan.setup, width),
         blocks=blocks,
+        ends=steps.block(ends, width),
     )
 
 
@@ -210,6 +269,8 @@ def _way(plan: CoresPlan) -> str:
 _KINDS = {
     "vector": ("KERNEL_TYPE_AIV_ONLY", "vector cores: nothing here needs the cube"),
     "cube": ("KERNEL_TYPE_AIC_ONLY", "cube cores: nothing here needs the vector unit"),
+    "mix 1": ("KERNEL_TYPE_MIX_AIC_1_1", "each cube core with a vector core beside it"),
+    "mix 2": ("KERNEL_TYPE_MIX_AIC_1_2", "each cube core with both its vector cores"),
 }
 
 
@@ -225,21 +286,32 @@ def _reads_tile(plan: CoresPlan) -> bool:
     return any(var == plan.tile for var in variables_of((*plan.block_locals, *plan.body)))
 
 
+def _ordered(plan: CoresPlan) -> list[TensorParam | WorkTensor | ScalarParam]:
+    """The parameters of the text: tensors, those in the workspace, then numbers."""
+    tensors = [param for param in plan.params if isinstance(param, TensorParam)]
+    numbers = [param for param in plan.params if isinstance(param, ScalarParam)]
+    if plan.mix is None:
+        return list(plan.params)
+    return [*tensors, *plan.mix.workspace, *numbers]
+
+
 def _params(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) -> list[dict[str, str]]:
-    last = len(plan.params) - 1
+    params = _ordered(plan)
     found = []
-    for place, param in enumerate(plan.params):
+    for place, param in enumerate(params):
         remark = ""
-        if isinstance(param, TensorParam):
-            shape = ", ".join(printer(extent) for extent in param.shape)
-            remark = f"  // {printer.type_name(param.dtype)} [{shape}]"
-            kind = printer.type_name(param.dtype)
-            const = "const " if param.role == "in" else ""
-            words = target.words.parameter
-            declaration = words.format(name=param.name, type=kind, const=const)
+        kind = printer.type_name(param.dtype)
+        if isinstance(param, ScalarParam):
+            declaration = f"{kind} {param.name}"
         else:
-            declaration = f"{printer.type_name(param.dtype)} {param.name}"
-        end = ") {" if place == last else ","
+            shape = ", ".join(printer(extent) for extent in param.shape)
+            remark = f"  // {kind} [{shape}]"
+            name = param.name if isinstance(param, TensorParam) else param.param
+            const = "const " if isinstance(param, TensorParam) and param.role == "in" else ""
+            declaration = target.words.parameter.format(name=name, type=kind, const=const)
+        if isinstance(param, WorkTensor):
+            remark += f", {param.purpose}"
+        end = ") {" if place == len(params) - 1 else ","
         found.append({"declaration": declaration, "end": end, "remark": remark})
     return found
 
@@ -283,6 +355,7 @@ def _kept(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
         "type": printer.type_name(tile.dtype),
         "count": tile.bytes // tile.dtype.bytes,
         "about": tile.shape or tile.purpose,
+        "weights": tile.position == WEIGHTS,
         "remark": f"{printer.type_name(tile.dtype)} {tile.shape}" if tile.shape else tile.purpose,
     }
 
@@ -303,13 +376,7 @@ def _manifest(
         "block": [1, 1, 1],
         "shared_bytes": 0,
         "cluster": None,
-        "args": [
-            {
-                "kind": "tensor" if isinstance(param, TensorParam) else param.kind,
-                "name": param.name,
-            }
-            for param in plan.params
-        ],
+        "args": [_launch_arg(param) for param in _ordered(plan)],
     }
     return {
         "name": plan.name,
@@ -328,9 +395,23 @@ def _manifest(
             if isinstance(param, TensorParam) or param.kind == "scalar"
         ],
         "launch": [launch],
-        "workspace": None,
+        "workspace": _workspace(plan),
         "modules": [],
     }
+
+
+def _launch_arg(param: TensorParam | WorkTensor | ScalarParam) -> JsonValue:
+    if isinstance(param, WorkTensor):
+        return {"kind": "workspace", "name": param.param, "value": str(param.offset)}
+    kind = "tensor" if isinstance(param, TensorParam) else param.kind
+    return {"kind": kind, "name": param.name}
+
+
+def _workspace(plan: CoresPlan) -> JsonValue:
+    if plan.mix is None or not plan.mix.workspace:
+        return None
+    last = plan.mix.workspace[-1]
+    return {"bytes": str(last.offset + last.bytes), "align": 512}
 
 
 def _arg(param: TensorParam | ScalarParam, printer: CoresPrinter) -> JsonValue:

@@ -17,6 +17,7 @@ from tile2c.transpile.lower.cores.plan import (
     Branch,
     CopyIn,
     CopyOut,
+    CrossFlag,
     CubeCall,
     ElementOf,
     EndOfTurn,
@@ -119,6 +120,8 @@ class StepPrinter:
         step: AnyStep = given  # type: ignore[assignment]
         if isinstance(step, VectorCall):
             return self._call(step)
+        if isinstance(step, CrossFlag):
+            return self._fill(f"cross_{step.action}.j2", flag=step.flag, unit=step.unit)
         if isinstance(step, CubeCall):
             arguments = ", ".join(self._argument(part) for part in (step.dst, *step.arguments))
             return self._fill("call.j2", function=step.function, arguments=arguments)

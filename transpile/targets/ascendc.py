@@ -100,8 +100,9 @@ _RESERVED = frozenset(
     void volatile
     while half bfloat16_t pipe order copy_in copy_out copy_in_row copy_out_row AscendC GM_ADDR TPipe TQue TBuf
     LocalTensor GlobalTensor TPosition HardEvent RoundMode Add Sub Mul Div Max Min Adds Muls Maxs
-    Mins Exp Ln Abs Sqrt Cast Compare Select Duplicate Brcb DataCopy DataCopyPad block_idx whole copy_fractals clear_tile
-    copy_bias load_left load_right multiply store_sums add_sums Mmad Fixpipe LoadData
+    Mins Exp Ln Abs Sqrt Cast Compare Select Duplicate Brcb DataCopy DataCopyPad block_idx
+    whole copy_fractals clear_tile core copy_bias load_left load_right multiply store_sums add_sums
+    Mmad Fixpipe LoadData
     """.split()
 )
 

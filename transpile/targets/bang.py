@@ -5,7 +5,7 @@ Vector calls take any address and any count on these chips; only the matrix unit
 
 from __future__ import annotations
 
-from tile2c.transpile.targets.cores import Conversion, CoresTarget, CoresWords
+from tile2c.transpile.targets.cores import Conversion, CoresTarget, CoresWords, WeightUnit
 from tile2c.transpile.targets.target import Dialect
 
 _KIB = 1024
@@ -70,10 +70,14 @@ _SPELLING = {
     "SumPool": "__bang_sumpool",
     "MaxPool": "__bang_maxpool",
     "MinPool": "__bang_minpool",
+    "Reorder": "__bang_reshape_filter",
+    "Product": "__bang_matmul",
+    "AddProduct": "__bang_conv_partial",
     "CreateVecIndex": "count_up",
     "AllOnes": "all_ones",
     "AllOnesHalf": "all_ones_half",
     "Choose": "choose",
+    "ChooseInto": "choose_into",
 }
 
 _FLOATS = ("float16", "float32")
@@ -165,7 +169,7 @@ _RESERVED = frozenset(
     delete do double else enum explicit export extern false float for friend goto if inline int long
     mutable namespace new operator private protected public register return short signed sizeof
     static struct switch template this throw true try typedef typename union unsigned using virtual
-    void volatile while half bfloat16_t infinity choose all_ones all_ones_half count_up
+    void volatile while half bfloat16_t infinity choose choose_into all_ones all_ones_half count_up
     taskId taskIdX taskIdY taskIdZ taskDim taskDimX taskDimY taskDimZ coreId coreDim clusterId
     clusterDim GDRAM2NRAM NRAM2GDRAM NRAM2NRAM NRAM2WRAM GDRAM2WRAM
     """.split()
@@ -198,10 +202,10 @@ def _target(arch: str, chip: str, number: int, nram: int, wram: int, own: bool) 
         order="stages",
         words=_WORDS,
         spelling=_SPELLING,
-        forms={"Copy": "copy_inside.j2"},
+        forms={"Copy": "copy_inside.j2", "ToWeights": "copy_weights.j2"},
         trailing=_POINTS,
         apart=frozenset(("Floor", "Nearby")),
-        helpers=("count_up", "all_ones", "all_ones_half", "choose"),
+        helpers=("count_up", "all_ones", "all_ones_half", "choose", "choose_into"),
         cores=16,
         local_bytes=nram - _STACK,
         select_bytes=0,
@@ -214,6 +218,14 @@ def _target(arch: str, chip: str, number: int, nram: int, wram: int, own: bool) 
         max_buffers=0,
         arithmetic={**_ARITHMETIC, **more},
         conversions=_conversions(),
+        weights=WeightUnit(
+            memory="WRAM",
+            bytes=wram,
+            products=dict.fromkeys(("float16", "bfloat16", "float32"), "float32"),
+            columns=64,
+            inner_bytes=64,
+            ordered_as={"bfloat16": "int16"},
+        ),
         widen={} if own else {"bfloat16": "float32"},
     )
 

@@ -36,6 +36,19 @@ class CoresWords:
 
 
 @record(kw_only=True)
+class WeightUnit:
+    """A matrix unit of the core itself: left operand and sums in local memory, the right one in a
+    memory of its own, brought into the unit's order by a call."""
+
+    memory: str  # what the dialect calls that memory
+    bytes: int
+    products: Mapping[str, str]  # element type of both operands -> of the sums
+    columns: int  # the right operand has a multiple of so many columns
+    inner_bytes: int  # and rows of a multiple of so many bytes along the sum
+    ordered_as: Mapping[str, str]  # element type that the ordering call does not know -> one like it
+
+
+@record(kw_only=True)
 class CoresTarget(Target):
     """Limits and calls of one chip whose cores run one instruction stream over whole tiles.
 
@@ -69,6 +82,7 @@ class CoresTarget(Target):
     arithmetic: Mapping[str, tuple[str, ...]]  # vector call -> element types it takes
     conversions: Mapping[tuple[str, str], Conversion]
     cube: CubeUnit | None = None  # for T.gemm
+    weights: WeightUnit | None = None  # for T.gemm, where the core itself multiplies
     widen: Mapping[str, str]  # element type without arithmetic -> the one it is computed in
 
     def lanes(self, size: int) -> int:

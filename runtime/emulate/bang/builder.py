@@ -51,7 +51,7 @@ def build(text: str, file_name: str, arch: str) -> Path:
     key = digest([unit, compiler, *KERNEL_FLAGS, *(path.name for path in objects), _model_key()])
     target = _cache() / f"{key}.so"
     if not target.exists():
-        flags = (*KERNEL_FLAGS, "-shared", *_macros(arch), *_includes())
+        flags = (*KERNEL_FLAGS, "-shared", *_macros(arch), *_prepared(compiler, arch), *_includes())
         compile_unit(compiler, flags, unit, target, [str(path) for path in objects], file_name)
     return target
 
@@ -67,7 +67,7 @@ def _unit(text: str, file_name: str, entries: Sequence[str], arch: str) -> str:
     number, nram, wram, sram = ARCHITECTURES[arch]
     rows = ", ".join(f"emu::entry<&{entry}>({_quoted(entry)})" for entry in entries)
     return (
-        '#include "bang.h"\n'
+        '#include "prepared.h"\n'
         f"#line 1 {name}\n{with_storage(text)}\n"
         '#line 1 "tables"\n'
         f"static const emu::Entry emu_entries[] = {{{rows}}};\n"
@@ -113,6 +113,18 @@ def _model_key() -> str:
     files = sorted(path for path in MODEL.rglob("*") if path.suffix in (".h", ".cpp"))
     shared = (EMULATE / "abi.h", EMULATE / "include" / "emulate" / "numbers.h")
     return digest([path.read_text("utf-8") for path in (*files, *shared)])
+
+
+@cache
+def _prepared(compiler: str, arch: str) -> tuple[str, ...]:
+    """Where the compiler finds the headers already read, which takes most of its time."""
+    key = digest([_model_key(), compiler, *KERNEL_FLAGS, *_macros(arch)])
+    folder = _cache() / f"headers-{key}"
+    target = folder / "prepared.h.gch"
+    if not target.exists():
+        flags = (*KERNEL_FLAGS, "-x", "c++-header", *_macros(arch), *_includes())
+        compile_unit(compiler, flags, '#include "bang.h"\n', target, [], "bang.h")
+    return (f"-I{folder}",)
 
 
 @cache

@@ -29,8 +29,8 @@ def lower(function: Function, target: CoresTarget, diagnostics: Diagnostics) -> 
     check(function, target, diagnostics)
     if any(item.severity == "error" for item in diagnostics.items[before:]):
         return None
-    if has_products(function.launches[0]):
-        from tile2c.transpile.lower.cores.cube.planner import make_cube_plan
+    if target.cube is not None and has_products(function.launches[0]):
+        from tile2c.transpile.lower.cores.cube.kernel import make_product_plan
 
-        return make_cube_plan(function, target)
+        return make_product_plan(function, target)
     return make_plan(function, target)

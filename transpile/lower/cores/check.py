@@ -103,7 +103,7 @@ def _check_statement(
     stmt: forms.Stmt, target: CoresTarget, sums: set[str], diagnostics: Diagnostics
 ) -> None:
     if isinstance(stmt, forms.Gemm):
-        if target.cube is not None:
+        if target.cube is not None or target.weights is not None:
             return
         diagnostics.error(
             "T2C523",
@@ -126,6 +126,13 @@ def _check_statement(
             f"atomics are not lowered for {target.name} yet",
             stmt.span,
             help="let one block own each element it writes; " + _WORKS,
+        )
+    elif isinstance(stmt, forms.Foreign):
+        diagnostics.error(
+            "T2C502",
+            f"{stmt.name} is foreign code of threads, which a core of {target.name} does not run",
+            stmt.span,
+            help=_WORKS,
         )
     elif isinstance(stmt, forms.Assert | forms.Print):
         what = "T.print" if isinstance(stmt, forms.Print) else "an assertion"

@@ -47,11 +47,54 @@ def copy_column(
         if not context.facts.less(clip.start, clip.bound) or (arrives and not loose):
             return False
         count = context.edge(clip, *context.edge_names(key))
+    if len(layout.kept) != 1:
+        return False
+    if context.target.vectors == "counts":
+        _emit_directly(tile, tensor, dim, layout, arrives, count, context)
+        return True
     call = "ReduceSum" if arrives else "Brcb"
-    if not context.target.can(call, dtype.name) or len(layout.kept) != 1:
+    if not context.target.can(call, dtype.name):
         return False
     _emit(tile, tensor, dim, layout, arrives, count, int(whole.value), context)
     return True
+
+
+def _place(tensor: Region, dim: int, count: Expr, context: Context) -> dict[str, object]:
+    """Where the elements lie in the tensor: rows of one element."""
+    lower = context.scalars.lower
+    starts = tuple(lower(p.start, context.facts, context.emit) for p in tensor.ranges)
+    pitch: Expr = const(1)
+    for extent in tensor.buffer.shape[dim + 1 :]:
+        pitch = times(pitch, lower(extent, context.facts, context.emit))
+    return {
+        "tensor": context.scalars.handles[tensor.buffer.name],
+        "offset": context.scalars.global_offset(tensor.buffer.shape, tensor.buffer.strides, starts),
+        "rows": count,
+        "columns": const(1),
+        "pitch": pitch,
+    }
+
+
+def _spot(tile: Region, layout: Layout, context: Context) -> TileRef:
+    lower = context.scalars.lower
+    index = tuple(lower(p.start, context.facts, context.emit) for p in tile.ranges)
+    return TileRef(tile=tile.buffer.name, offset=layout.offset(index))
+
+
+def _emit_directly(
+    tile: Region,
+    tensor: Region,
+    dim: int,
+    layout: Layout,
+    arrives: bool,
+    count: Expr,
+    context: Context,
+) -> None:
+    """Element by element, where copies take rows of any length."""
+    place = {**_place(tensor, dim, count, context), "tile_pitch": const(1)}
+    spot = _spot(tile, layout, context)
+    copy = CopyIn(dst=spot, **place) if arrives else CopyOut(src=spot, **place)  # type: ignore[arg-type]
+    context.emit(copy)
 
 
 def _emit(
@@ -67,21 +110,8 @@ def _emit(
     dtype = layout.buffer.dtype
     lanes = context.tiles.lanes(dtype)
     blocks = TileRef(tile=context.tiles.borrow("blocks", dtype, -(-most // 8) * 8 * lanes))
-    lower = context.scalars.lower
-    starts = tuple(lower(p.start, context.facts, context.emit) for p in tensor.ranges)
-    pitch: Expr = const(1)
-    for extent in tensor.buffer.shape[dim + 1 :]:
-        pitch = times(pitch, lower(extent, context.facts, context.emit))
-    place = {
-        "tensor": context.scalars.handles[tensor.buffer.name],
-        "offset": context.scalars.global_offset(tensor.buffer.shape, tensor.buffer.strides, starts),
-        "rows": count,
-        "columns": const(1),
-        "pitch": pitch,
-        "tile_pitch": const(lanes),
-    }
-    offset = layout.offset(tuple(lower(p.start, context.facts, context.emit) for p in tile.ranges))
-    spot = TileRef(tile=tile.buffer.name, offset=offset)
+    place = {**_place(tensor, dim, count, context), "tile_pitch": const(lanes)}
+    spot = _spot(tile, layout, context)
     if arrives:
         context.emit(CopyIn(dst=blocks, **place))  # type: ignore[arg-type]
         gather: tuple[Argument, ...] = (blocks, const(1), count, const(1), const(1), const(1))
@@ -90,7 +120,7 @@ def _emit(
                 function="WholeReduceSum",
                 dst=spot,
                 arguments=gather,
-                covers=offset is None,
+                covers=spot.offset is None,
                 remark="the first element of each block",
             )
         )

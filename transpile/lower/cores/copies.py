@@ -15,6 +15,7 @@ from tile2c.transpile.ir.forms import Region
 from tile2c.transpile.lower.cores.calls import Calls, Shape
 from tile2c.transpile.lower.cores.columns import copy_column
 from tile2c.transpile.lower.cores.context import Context, size_of, width_of
+from tile2c.transpile.lower.cores.exchange import Exchange
 from tile2c.transpile.lower.cores.extents import Clip, clip_of, long_dims, positive
 from tile2c.transpile.lower.cores.layouts import Layout, long_offset, plus, times
 from tile2c.transpile.lower.cores.plan import (
@@ -169,7 +170,10 @@ def _copy_rows(
         if guard is not None and not loops:
             short.append(Unary(dtype=BOOL, op="not", a=guard))
         _prefill(layout, short, bool(loops and guards), context)
-    copy: Step = CopyIn(dst=spot, **common) if arrives else CopyOut(src=spot, **common)  # type: ignore[arg-type]
+    exchanged = isinstance(tensor.buffer, Exchange)
+    copy: Step = CopyIn(dst=spot, **common)  # type: ignore[arg-type]
+    if not arrives:
+        copy = CopyOut(src=spot, exchanged=exchanged, **common)  # type: ignore[arg-type]
     if guard is not None:
         copy = Branch(condition=guard, then=(copy,))
     for var in reversed(loops):

@@ -185,6 +185,9 @@ class CountedCalls(Calls):
         return Value(kind=kind, dtype=dtype, ref=TileRef(tile=name), pitch=self.shape.pitch)
 
     def choose(self, out: Value, mask: Value, a: Value, b: Value) -> None:
+        if b.ref == out.ref and a.scratch and a.kind == out.kind:
+            self.elementwise("ChooseInto", out, (mask, a))
+            return
         if b.ref == out.ref:  # which is written before the last look at b
             kept = self._scratch(b.kind, b.dtype)
             self.copy(kept, b)

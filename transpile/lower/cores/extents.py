@@ -88,23 +88,31 @@ def find_edges(
     block_vars: frozenset[str],
     *,
     gaps: bool = True,
+    whole_products: bool = False,
 ) -> Edges:
     """Ties dimensions together and keeps the classes whose every copy stops at the same place.
 
     `block_vars` are names that mean the same in the whole body: block indices, sizes, parameters.
     `gaps`: cut short, rows would have gaps between them; false where tiles are no rows.
+    `whole_products`: products take whole tiles.
     """
-    finder = _Finder(layouts, facts, block_vars, gaps)
+    finder = _Finder(layouts, facts, block_vars, gaps, whole_products)
     finder.walk(body, ())
     return finder.edges()
 
 
 class _Finder:
     def __init__(
-        self, layouts: dict[str, Layout], facts: Facts, block_vars: frozenset[str], gaps: bool
+        self,
+        layouts: dict[str, Layout],
+        facts: Facts,
+        block_vars: frozenset[str],
+        gaps: bool,
+        whole_products: bool,
     ) -> None:
         self.layouts = layouts
         self.gaps = gaps
+        self.whole_products = whole_products
         self.facts = facts
         self.block_vars = block_vars
         self.found = Edges()
@@ -213,7 +221,10 @@ class _Finder:
     def gemm(self, stmt: forms.Gemm) -> None:
         """M, N and K, each on both sides."""
         a, b, c = ([d for d, _ in enumerate(r.ranges)][-2:] for r in (stmt.a, stmt.b, stmt.c))
-        (m, k), (n, other) = (a[::-1] if stmt.transpose_a else a), b[:: -1 if not stmt.transpose_b else 1]
+        (m, k), (n, other) = (
+            (a[::-1] if stmt.transpose_a else a),
+            b[:: -1 if not stmt.transpose_b else 1],
+        )
         for one, dim, two, same in (
             (stmt.a, m, stmt.c, c[0]),
             (stmt.b, n, stmt.c, c[1]),
@@ -222,6 +233,8 @@ class _Finder:
             self.partial(one)
             self.partial(two)
             self.unite(self.tile(one.buffer.name, dim), self.tile(two.buffer.name, same))
+            if self.whole_products:
+                self.fix(self.tile(one.buffer.name, dim))
 
     def reduce(self, stmt: forms.Reduce) -> None:
         self.partial(stmt.src)

@@ -18,6 +18,7 @@ from tile2c.transpile.lower.cores.plan import (
     Branch,
     CopyIn,
     CopyOut,
+    ElementOf,
     Local,
     Loop,
     Order,
@@ -306,7 +307,7 @@ def _rewritten(body: tuple[Step, ...], loops: frozenset[str]) -> tuple[set[str],
                 inner = around | {step.var.name}
             if isinstance(step, Local):
                 named[step.name] = _names(step.value, named)
-            if isinstance(step, CopyOut):
+            if isinstance(step, CopyOut) and not step.exchanged:
                 moving = _names(step.offset, named)
                 if not around <= moving:
                     same_place.add(step.tensor)
@@ -347,7 +348,7 @@ def variables_of(node: object) -> list[Var]:
         return [node]
     if isinstance(node, tuple):
         return [var for part in node for var in variables_of(part)]
-    if isinstance(node, Expr | Step | TileRef):
+    if isinstance(node, Expr | Step | TileRef | ElementOf):
         return [var for item in fields(node) for var in variables_of(getattr(node, item.name))]
     return []
 

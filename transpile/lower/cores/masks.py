@@ -46,6 +46,20 @@ class _Test:
     other: Value
 
 
+def _spread(condition: Compare) -> Logical | None:
+    """A comparison with the smaller or larger of two numbers as two comparisons: i >= min(a, b)."""
+    if not condition.a.dtype.is_integer or condition.op in ("==", "!="):
+        return None
+    a, b, op = condition.a, condition.b, condition.op
+    if isinstance(a, Binary) and a.op in ("min", "max"):
+        a, b, op = b, a, _MIRROR[op]
+    if not isinstance(b, Binary) or b.op not in ("min", "max"):
+        return None
+    either = (b.op == "min") == (op in (">", ">="))
+    sides = [replace(condition, op=op, a=a, b=side) for side in (b.a, b.b)]
+    return Logical(dtype=BOOL, op="or" if either else "and", a=sides[0], b=sides[1])
+
+
 class Masks:
     """Lowers `a if condition else b` for the expressions of one parallel loop."""
 
@@ -73,6 +87,8 @@ class Masks:
             return out
         if not self.v.varies(condition):
             return self.branch(condition, a, b, want, last)
+        if isinstance(condition, Compare) and (spread := _spread(condition)) is not None:
+            return self.pick(spread, a, b, want, last=last)
         if not isinstance(condition, Compare):
             raise failure(
                 "T2C542",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tile2c.transpile.lower.cores.plan import Tile, Unit
+from tile2c.transpile.lower.cores.plan import WEIGHTS, Tile, Unit
 from tile2c.transpile.record import record
 from tile2c.transpile.targets.cores import CoresTarget
 
@@ -77,7 +77,7 @@ def fit_stages(tiles: dict[str, Tile], room: int, roomy: bool) -> Fit | None:
 
 def used(tiles: dict[str, Tile]) -> int:
     """Bytes of all copies of all tiles."""
-    return sum(tile.bytes * tile.depth for tile in tiles.values())
+    return sum(tile.bytes * tile.depth for tile in tiles.values() if tile.position != WEIGHTS)
 
 
 def _few_enough(

@@ -17,6 +17,7 @@ from tile2c.transpile.record import record
 
 Unit = Literal["MTE2", "V", "MTE3", "S", "MTE1", "M", "FIX"]
 Place = Literal["in", "out", "work"]
+WEIGHTS = "WEIGHTS"  # position of tiles that lie in the matrix unit's own memory
 
 
 @record(kw_only=True)
@@ -157,6 +158,7 @@ class CopyOut(Step):
     tile_pitch: Expr
     row: bool = False  # a single row: the pitches do not matter
     ahead: bool = False  # the core goes on without it, until the next `EndOfTurn`
+    exchanged: bool = False  # with the other kind of cores, whose flags order it
 
 
 @record(kw_only=True)
@@ -269,6 +271,16 @@ class EndOfTurn(Step):
 
 
 @record(kw_only=True)
+class CrossFlag(Step):
+    """Between the cube core and the vector cores beside it: sets a flag once `unit` is done with
+    what it was given, or waits for one before all that follows."""
+
+    action: Literal["set", "wait"]
+    flag: str
+    unit: Unit = "S"
+
+
+@record(kw_only=True)
 class Leave(Step):
     kind: Literal["break", "continue", "return"]
 
@@ -290,6 +302,31 @@ class ScalarParam:
     name: str
     dtype: DType
     kind: Literal["scalar", "size"]
+
+
+@record(kw_only=True)
+class WorkTensor:
+    """A tensor in the workspace, from byte `offset` on; `param` points there."""
+
+    param: str
+    handle: str
+    dtype: DType
+    shape: tuple[Expr, ...]
+    offset: int
+    bytes: int
+    purpose: str
+
+
+@record(kw_only=True)
+class Mix:
+    """What a kernel on both kinds of cores has beside the vector cores' plan."""
+
+    cube: CoresPlan
+    vector_cores: int  # beside each cube core that take part
+    workspace: tuple[WorkTensor, ...]
+    flags: tuple[str, ...]  # in order of their ids
+    cube_ends: tuple[Step, ...]  # after the last block
+    vector_ends: tuple[Step, ...]
 
 
 @record(kw_only=True)
@@ -327,6 +364,7 @@ class CoresPlan:
     sizes: tuple[str, ...] = ()
     side: Literal["vector", "cube"] = "vector"  # the cores whose tiles and steps these are
     cores: int = 0  # of them on the chip; 0: as the target says
+    mix: Mix | None = None  # the cube core's part
     memory: str = ""  # how much of which memories is in use, where it is not local memory alone
 
     @property
@@ -337,7 +375,7 @@ class CoresPlan:
 
 AnyStep = (
     VectorCall | CubeCall | CopyIn | CopyOut | QueueStep | Order | Barrier | ReadElement
-    | WriteElement | Local | Assign | Loop | WhileLoop | Branch | Leave | TakeCopy | EndOfTurn
+    | WriteElement | Local | Assign | Loop | WhileLoop | Branch | Leave | CrossFlag | TakeCopy | EndOfTurn
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.plan import (
     Choice,
     CoresPlan,
+    ElementOf,
     Local,
     Loop,
     ScalarParam,
@@ -56,23 +57,23 @@ def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
     whole_tiles = strip_loops(function.launches[0], taken)
     staged = stage_globals(whole_tiles, target, taken)
     launch = split_versions(staged, taken)
-    whole = _Attempt(function, launch, target, Names(set(taken)))
+    whole = Attempt(function, launch, target, Names(set(taken)))
     if whole.fit is not None and whole.fit.roomy:
         return whole.plan(None)
     for cut in cuts(launch, whole.layouts, whole.edges):
         names = Names(set(taken))
         smaller = split(launch, cut, whole.layouts, whole.edges, names)
-        attempt = _Attempt(function, smaller, target, names)
+        attempt = Attempt(function, smaller, target, names)
         if attempt.fit is not None and attempt.fit.roomy:
             return attempt.plan(cut)
     if whole.fit is None:
-        whole = _Attempt(function, staged, target, Names(set(taken)))
+        whole = Attempt(function, staged, target, Names(set(taken)))
     if whole.fit is None:
-        raise _too_large(whole)
+        raise too_large(whole)
     return whole.plan(None)
 
 
-class _Attempt:
+class Attempt:
     """One lowering of the whole launch, with the tiles as they are."""
 
     def __init__(
@@ -89,7 +90,13 @@ class _Attempt:
         everywhere = frozenset(var.name for var in (*launch.blocks, *function.sizes)) | {
             param.name for param in function.params
         }
-        self.edges: Edges = find_edges(launch.body, self.layouts, facts, everywhere)
+        self.edges: Edges = find_edges(
+            launch.body,
+            self.layouts,
+            facts,
+            everywhere,
+            whole_products=target.weights is not None,
+        )
         handles = {
             param.name: tensor_handle(param.name, target, names)
             for param in function.params
@@ -172,7 +179,9 @@ class _Attempt:
             name=self.function.name,
             summary=self.function.summary,
             comments=self.function.docstring,
-            constants=named_constants(self.function, (*setup, *body), blocks, tiles, self.grid.locals),
+            constants=named_constants(
+                self.function, (*setup, *body), blocks, tiles, self.grid.locals
+            ),
             params=parameters(self.function, self.launch, self.context.scalars.handles),
             blocks=blocks,
             last_block=self.grid.last,
@@ -244,7 +253,7 @@ def tensor_handle(name: str, target: CoresTarget, names: Names) -> str:
     return name if handle == name else names.fresh(handle)
 
 
-def _too_large(attempt: _Attempt) -> Exception:
+def too_large(attempt: Attempt) -> Exception:
     room = capacity(attempt.target, attempt.selects)
     needed = used(attempt.placed)
     largest = max(attempt.placed.values(), key=lambda tile: tile.bytes)
@@ -365,7 +374,7 @@ def named_constants(
 def _consts(node: object) -> Iterator[Const]:
     if isinstance(node, Const):
         yield node
-    elif isinstance(node, Step | Expr | TileRef):
+    elif isinstance(node, Step | Expr | TileRef | ElementOf):
         for item in fields(node):
             yield from _consts(getattr(node, item.name))
     elif isinstance(node, tuple):

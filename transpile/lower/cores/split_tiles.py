@@ -84,7 +84,7 @@ def split(
     return _Splitter(cut, layouts, edges, names).launch(launch)
 
 
-def _stores_all(launch: forms.Launch, edges: Edges, root: Key) -> bool:
+def stores_all(launch: forms.Launch, edges: Edges, root: Key) -> bool:
     """Whether each store is cut with the class: a strip outside the tensors has nothing to do."""
     for stmt in walk.statements(launch.body):
         if isinstance(stmt, forms.Copy) and stmt.dst.buffer.scope == "global":
@@ -115,7 +115,7 @@ class _Splitter:
                 self.buffers[buffer.name] = replace(buffer, shape=shape)
         body = tuple(self.statement(stmt) for stmt in launch.body)
         clip = self.edges.live.get(self.cut.root)
-        if clip is not None and _stores_all(launch, self.edges, self.cut.root):
+        if clip is not None and stores_all(launch, self.edges, self.cut.root):
             first = plus(clip.start, self.start)
             inside = Compare(dtype=BOOL, op="<", a=first, b=clip.bound)
             body = (forms.If(condition=inside, then=body),)

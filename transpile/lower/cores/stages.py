@@ -21,6 +21,7 @@ from tile2c.transpile.lower.cores.plan import (
     Branch,
     CopyIn,
     CopyOut,
+    ElementOf,
     EndOfTurn,
     Leave,
     Local,
@@ -205,7 +206,7 @@ def _turns(
         before = (Local(name=name, dtype=INT32, value=count),)
         count = Var(dtype=INT32, name=name, kind="temporary")
     behind = 2 if stores else 1
-    parts = _parts(body, loads, stores)
+    parts = _parts(body, loads, stores, _changing(body))
     inner: list[Step] = []
     for stage in ("load", "store", "work"):
         steps = parts[stage]  # type: ignore[index]
@@ -268,8 +269,9 @@ def _runs(turn: Var, count: Expr, late: int, behind: int) -> Expr:
 
 
 def _parts(
-    body: tuple[Step, ...], loads: tuple[str, ...], stores: tuple[str, ...]
+    body: tuple[Step, ...], loads: tuple[str, ...], stores: tuple[str, ...], changing: set[str]
 ) -> dict[Stage, tuple[Step, ...]]:
+    """The steps of each stage, without the scalars that each names for itself."""
     found: dict[Stage, list[Step]] = {"load": [], "work": [], "store": []}
     for step in body:
         done = {access for name in loads for access in accesses(step, name)}
@@ -279,7 +281,7 @@ def _parts(
             found["load"] += _filled(step)
         elif "store" in out:
             found["store"].append(_ahead(step))
-        else:
+        elif not (isinstance(step, Local) and step.const and step.name not in changing):
             found["work"].append(step)
     return {stage: tuple(steps) for stage, steps in found.items()}
 
@@ -388,7 +390,7 @@ def _names_in(node: object) -> set[str]:
         found.add(node.function.partition(".")[0])
     if isinstance(node, Assign | ReadElement):
         found.add(node.name)
-    if isinstance(node, Step | Expr | TileRef):
+    if isinstance(node, Step | Expr | TileRef | ElementOf):
         for item in fields(node):
             found |= _names_in(getattr(node, item.name))
     return found

@@ -16,10 +16,12 @@ from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.calls import Shape
 from tile2c.transpile.lower.cores.context import Context
 from tile2c.transpile.lower.cores.copies import lower_copy, lower_fill
+from tile2c.transpile.lower.cores.exchange import Flag
 from tile2c.transpile.lower.cores.expressions import Vectors
 from tile2c.transpile.lower.cores.plan import (
     Assign,
     Branch,
+    CrossFlag,
     Leave,
     Local,
     Loop,
@@ -32,6 +34,7 @@ from tile2c.transpile.lower.cores.reduction_statements import lower_reduce
 from tile2c.transpile.lower.cores.rewrite import rewrite_statement
 from tile2c.transpile.lower.cores.units import calls_of
 from tile2c.transpile.lower.cores.values import Value
+from tile2c.transpile.lower.cores.weights import lower_gemm
 
 
 def lower_statements(body: tuple[Stmt, ...], context: Context) -> None:
@@ -48,6 +51,8 @@ def _statement(stmt: Stmt, context: Context) -> None:
         lower_fill(stmt, context)
     elif isinstance(stmt, forms.Reduce):
         lower_reduce(stmt, context)
+    elif isinstance(stmt, forms.Gemm):
+        lower_gemm(stmt, context)
     elif isinstance(stmt, forms.Parallel):
         _Parallel(stmt, context).lower()
     elif isinstance(stmt, forms.Let | forms.Declare | forms.Store):
@@ -65,7 +70,15 @@ def _statement(stmt: Stmt, context: Context) -> None:
                 help="put the rest of the block under an if",
             )
         context.emit(Leave(kind=stmt.kind))
+    elif isinstance(stmt, Flag):
+        context.emit(cross_flag(stmt))
     # barriers between threads and assertions have nothing to do here
+
+
+def cross_flag(stmt: Flag) -> CrossFlag:
+    return CrossFlag(
+        action=stmt.action, flag=stmt.flag, unit=stmt.unit or "S", remark=stmt.why, span=stmt.span
+    )
 
 
 def _scalar(stmt: forms.Let | forms.Declare | forms.Store, context: Context) -> None:
@@ -167,7 +180,7 @@ class _Parallel:
         ones = {var for var, extent in pairs if _is_one(extent)}
         self.body = tuple(
             rewrite_statement(stmt, lambda part: const(0) if part in ones else None)
-            for stmt in self.stmt.body
+            for stmt in _spelled(self.stmt.body)
         )
         long = [(var, extent) for var, extent in pairs if var not in ones]
         self.serial(long[:-2], long[-2:])
@@ -318,6 +331,24 @@ def _vectors(shape: Shape, row: Var | None, column: Var | None, context: Context
         row_var=row,
         column_var=column,
     )
+
+
+def _spelled(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Conditions under a name stand where the name stood: no tile holds truth values."""
+    new: list[Stmt] = []
+    named: dict[str, Expr] = {}
+
+    def said(part: Expr) -> Expr | None:
+        return named.get(part.name) if isinstance(part, Var) else None
+
+    for stmt in body:
+        stmt = rewrite_statement(stmt, said)
+        if isinstance(stmt, forms.Let) and stmt.var.dtype == BOOL:
+            if not any(True for _ in walk.loads(stmt.value)):
+                named[stmt.var.name] = stmt.value
+                continue
+        new.append(stmt)
+    return tuple(new)
 
 
 def _merged(stmt: forms.If) -> forms.Store | None:

@@ -7,7 +7,7 @@ from dataclasses import field
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.lower.cores.layouts import Layout
 from tile2c.transpile.lower.cores.names import Names
-from tile2c.transpile.lower.cores.plan import Tile
+from tile2c.transpile.lower.cores.plan import WEIGHTS, Tile
 from tile2c.transpile.record import record
 from tile2c.transpile.targets.cores import CoresTarget
 
@@ -19,6 +19,7 @@ _WORDS = {
     "blocks": ("blocks", "blocks_too", "blocks_spare", "blocks_rest"),
     "mask": ("mask", "mask_too", "mask_spare", "mask_rest"),
     "one": ("one_work", "one_work_too", "one_spare", "one_spare_too"),
+    "weights": ("weights", "weights_too"),
 }
 
 
@@ -124,6 +125,7 @@ class Tiles:
                     pitch=scratch.elements,
                     bytes=self._bytes(scratch.name, scratch.elements, scratch.dtype),
                     purpose=_PURPOSES[scratch.kind],
+                    position=WEIGHTS if scratch.kind == "weights" else "VECCALC",
                 )
             )
         return tuple(found)
@@ -142,6 +144,7 @@ _PURPOSES = {
     "blocks": "a value for each row, spread over a block",
     "mask": "results of comparisons, one bit each",
     "one": "an intermediate result",
+    "weights": "the right operand of a product",
 }
 
 

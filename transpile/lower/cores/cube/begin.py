@@ -5,6 +5,7 @@ reads   tile IR with `Begin`        writes  the same with each gemm as `Product`
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
@@ -12,8 +13,8 @@ from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Logical, const
 from tile2c.transpile.ir.forms import Stmt
-from tile2c.transpile.lower.cores.cube.forms import Begin, Product, StoreSums
-from tile2c.transpile.lower.cores.cube.roles import Roles, touches
+from tile2c.transpile.lower.cores.cube.forms import Begin, Product
+from tile2c.transpile.lower.cores.cube.roles import touches
 from tile2c.transpile.lower.cores.extents import clip_of
 from tile2c.transpile.lower.cores.rewrite import rewrite
 from tile2c.transpile.lower.facts import Facts
@@ -22,18 +23,19 @@ _ALWAYS = Const(dtype=BOOL, value=True)
 _NEVER = Const(dtype=BOOL, value=False)
 
 
-def begin_sums(body: tuple[Stmt, ...], roles: Roles, facts: Facts) -> tuple[Stmt, ...]:
-    """The body with products that know whether they are the first.
+def begin_sums(body: tuple[Stmt, ...], sums: Collection[str], facts: Facts) -> tuple[Stmt, ...]:
+    """The body with products that know whether they are the first on each of these `sums`.
 
     Raises InputError where sums may be read before any product has made them.
     """
-    return _Beginner(roles, facts).list(body)
+    return _Beginner(sums, facts, body).list(body)
 
 
 class _Beginner:
-    def __init__(self, roles: Roles, facts: Facts) -> None:
-        self.roles = roles
+    def __init__(self, sums: Collection[str], facts: Facts, body: tuple[Stmt, ...]) -> None:
+        self.sums = sums
         self.facts = facts
+        self.body = body
 
     def list(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Each `Begin` meets the next statement that touches its sums."""
@@ -42,7 +44,7 @@ class _Beginner:
         for stmt in body:
             if isinstance(stmt, forms.Let):
                 self.facts = self.facts.with_meaning(stmt.var, stmt.value)
-            if isinstance(stmt, Begin):
+            if isinstance(stmt, Begin) and stmt.sums.name in self.sums:
                 waiting[stmt.sums.name] = stmt
                 new.append(stmt)
                 continue
@@ -107,16 +109,14 @@ class _Beginner:
 
         empty: set[str] = set()
         for stmt in loop.body:
-            if isinstance(stmt, forms.Let):
-                continue
-            if isinstance(stmt, Product):
+            if isinstance(stmt, Product) and stmt.c.buffer.name == name:
                 if not {stmt.a.buffer.name, stmt.b.buffer.name} & empty:
                     return False
                 continue
-            if not isinstance(stmt, forms.Copy) or isinstance(stmt, StoreSums):
+            if not isinstance(stmt, forms.Let) and not self.stays_inside(stmt, loop):
                 return False
-            if stmt.src.buffer.scope != "global":
-                return False
+            if not isinstance(stmt, forms.Copy) or stmt.src.buffer.scope != "global":
+                continue
             for part, bound in zip(stmt.src.ranges, stmt.src.buffer.shape, strict=True):
                 start = rewrite(part.start, at_first)
                 if clip_of(part.start, part.extent, bound, self.facts) is None:
@@ -127,6 +127,15 @@ class _Beginner:
                     empty.add(stmt.dst.buffer.name)
         return True
 
+    def stays_inside(self, stmt: Stmt, loop: Stmt) -> bool:
+        """Whether a round more changes nothing that anything outside of the loop reads."""
+        written = {b for part in walk.statements((stmt,)) for b in walk.writes(part)}
+        if any(buffer.scope == "global" for buffer in written):
+            return False
+        return all(
+            _readers(self.body, buffer.name) == _readers((loop,), buffer.name) for buffer in written
+        )
+
     def unmade(self, stmt: Stmt, begun: Begin) -> Exception:
         return failure(
             "T2C568",
@@ -135,6 +144,13 @@ class _Beginner:
             stmt.span or begun.span,
             help="let T.clear be followed by T.gemm, or by a loop over tiles of K with it inside",
         )
+
+
+def _readers(body: tuple[Stmt, ...], name: str) -> int:
+    """How many statements read a buffer."""
+    return sum(
+        any(used.name == name for used in walk.reads(stmt)) for stmt in walk.statements(body)
+    )
 
 
 def _product(stmt: forms.Gemm, first: Expr) -> Product:

@@ -1,21 +1,22 @@
-"""Plans a kernel of products for the cube cores alone.
+"""Plans the cube core's part of a kernel, which may be all of it.
 
-reads   tile IR, checked        writes  `plan.CoresPlan`
+reads   tile IR, folded        writes  `plan.CoresPlan`
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from tile2c.transpile.diagnostics import Note
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32, DType
 from tile2c.transpile.ir.expr import Compare, Const, Expr, Select, const
+from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.context import Context
-from tile2c.transpile.lower.cores.cube.begin import begin_sums
-from tile2c.transpile.lower.cores.cube.fold import fold
-from tile2c.transpile.lower.cores.cube.forms import Begin, Product, StoreSums
+from tile2c.transpile.lower.cores.cube.forms import Begin, Product
 from tile2c.transpile.lower.cores.cube.queues import place_queues
-from tile2c.transpile.lower.cores.cube.roles import Roles, find_roles
+from tile2c.transpile.lower.cores.cube.roles import Roles
 from tile2c.transpile.lower.cores.cube.statements import (
     CubeLowering,
     PartTiles,
@@ -43,36 +44,31 @@ from tile2c.transpile.targets.cores import CoresTarget
 from tile2c.transpile.targets.cube import CubeUnit
 
 
-def make_cube_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
-    """The plan of a function whose launch multiplies. Raises InputError for what has none."""
-    assert target.cube is not None
-    return _CubePlanner(function, target, target.cube).plan()
+class CubePlanner:
+    """Plans what the cube core does: `body` is its part of the launch, folded."""
 
-
-class _CubePlanner:
-    def __init__(self, function: forms.Function, target: CoresTarget, unit: CubeUnit) -> None:
+    def __init__(
+        self,
+        function: forms.Function,
+        body: tuple[Stmt, ...],
+        roles: Roles,
+        target: CoresTarget,
+    ) -> None:
+        assert target.cube is not None
         self.function = function
         self.target = target
-        self.unit = unit
+        self.unit = target.cube
         self.names = Names(taken_names(function, target))
-        self.facts = launch_facts(function, function.launches[0])
         launch = function.launches[0]
-        self.roles = find_roles(launch.body)
-        body = fold(launch.body, self.roles, unit)
-        body = begin_sums(body, self.roles, self.facts)
-        self.launch = forms.Launch(
-            grid=launch.grid,
-            threads=launch.threads,
-            blocks=launch.blocks,
-            buffers=tuple(b for b in launch.buffers if b.name in _used(self.roles)),
-            body=body,
-            quote=launch.quote,
-            comments=launch.comments,
-            span=launch.span,
-        )
-        _check(self.launch, self.roles, target)
+        self.facts = launch_facts(function, launch)
+        self.roles = roles
+        used = {*roles.sums, *roles.operands}
+        buffers = tuple(b for b in launch.buffers if b.name in used)
+        self.launch = replace(launch, body=body, buffers=buffers)
+        for stmt in self._gemms():
+            _check_types(stmt, self.unit)
         self.context = self._context()
-        self.grid = grid_of(self.launch, self.context, unit.cores)
+        self.grid = grid_of(self.launch, self.context, self.unit.cores)
         self.lowering = self._lowering()
         self.lowering.list(self.launch.body)
         raw = self.context.body(self.context.scopes[0])
@@ -156,7 +152,7 @@ class _CubePlanner:
             twice = self.repeats and used + tile.bytes <= room and copies < self._most()
             if twice:
                 used, copies = used + tile.bytes, copies + 1
-            new.append(_with_depth(tile, 2 if twice else 1))
+            new.append(replace(tile, depth=2 if twice else 1))
         return new
 
     def _most(self) -> int:
@@ -329,39 +325,6 @@ class _CubePlanner:
         )
 
 
-def _used(roles: Roles) -> set[str]:
-    return {*roles.sums, *roles.operands}
-
-
-def _check(launch: forms.Launch, roles: Roles, target: CoresTarget) -> None:
-    """Refuses what the cube core alone cannot do."""
-    unit = target.cube
-    assert unit is not None
-    for stmt in walk.statements(launch.body):
-        if isinstance(stmt, Product):
-            _check_types(stmt, unit)
-        both = {buffer.name for buffer in (*walk.reads(stmt), *walk.writes(stmt))}
-        strange = both - _used(roles)
-        plain = isinstance(stmt, StoreSums | Begin | Product) or (
-            isinstance(stmt, forms.Copy)
-            and stmt.src.buffer.scope == "global"
-            and stmt.dst.buffer.name in roles.operands
-        )
-        if plain or not (both & _used(roles) or strange):
-            continue
-        if isinstance(stmt, forms.For | forms.Pipelined | forms.While | forms.If):
-            continue
-        if isinstance(stmt, forms.Let | forms.Declare):
-            continue
-        raise failure(
-            "T2C523",
-            f"this statement between products needs the vector cores, which {target.name} kernels "
-            "with T.gemm do not use yet",
-            stmt.span,
-            help="after T.gemm, add a bias, take T.max(x, 0), convert, and store",
-        )
-
-
 def _check_types(stmt: Product, unit: CubeUnit) -> None:
     a, b, c = (region.buffer for region in (stmt.a, stmt.b, stmt.c))
     wanted = unit.products.get(a.dtype.name)
@@ -389,12 +352,6 @@ def _too_large(
         notes=notes,
         help="make the blocks smaller",
     )
-
-
-def _with_depth(tile: Tile, depth: int) -> Tile:
-    from dataclasses import replace
-
-    return replace(tile, depth=depth)
 
 
 def _has_loop(steps: tuple[Step, ...]) -> bool:

@@ -32,6 +32,7 @@ from tile2c.transpile.lower.cores.copies import (
 from tile2c.transpile.lower.cores.cube.forms import Begin, Product, StoreSums
 from tile2c.transpile.lower.cores.cube.roles import Roles, whole
 from tile2c.transpile.lower.cores.cube.tiles import Matrix, lanes, matrix, split_depth
+from tile2c.transpile.lower.cores.exchange import Flag
 from tile2c.transpile.lower.cores.extents import clip_of, long_dims
 from tile2c.transpile.lower.cores.layouts import long_offset, times
 from tile2c.transpile.lower.cores.plan import (
@@ -50,6 +51,7 @@ from tile2c.transpile.lower.cores.plan import (
     WhileLoop,
     Word,
 )
+from tile2c.transpile.lower.cores.statements import cross_flag
 from tile2c.transpile.lower.plan import CCall
 from tile2c.transpile.record import record
 from tile2c.transpile.targets.cube import CubeUnit
@@ -110,6 +112,8 @@ class CubeLowering:
             self.scalar(stmt)
         elif isinstance(stmt, forms.For | forms.Pipelined | forms.While | forms.If):
             self.control(stmt)
+        elif isinstance(stmt, Flag):
+            self.context.emit(cross_flag(stmt))
         elif isinstance(stmt, forms.Jump):
             self.context.emit(Leave(kind=stmt.kind))
 
@@ -403,7 +407,9 @@ class CubeLowering:
             function = "multiply_from"
             given = (*given, TileRef(tile=self.biases[stmt.bias][1]))
         self.context.emit(
-            CubeCall(unit="M", function=function, dst=sums, arguments=(*given, m, n, k, first))
+            CubeCall(
+                unit="M", function=function, dst=sums, arguments=(*given, m, n, k, _truth(first))
+            )
         )
         self.queue("free", left)
         self.queue("free", right)
@@ -465,7 +471,7 @@ class CubeLowering:
             Word(text=f"QuantMode_t::{mode}"),
         )
         if stmt.relu:
-            arguments = (*arguments, Const(dtype=BOOL, value=True))
+            arguments = (*arguments, Word(text="true"))
         call: Step = CubeCall(
             unit="FIX",
             function="add_sums" if stmt.adds else "store_sums",
@@ -482,6 +488,12 @@ def _part(region: Region) -> Exception:
         region.span,
         help="give each part a tile of its own",
     )
+
+
+def _truth(expr: Expr) -> Expr | Word:
+    if isinstance(expr, Const):
+        return Word(text="true" if expr.value else "false")
+    return expr
 
 
 def _zero(expr: Expr) -> bool:

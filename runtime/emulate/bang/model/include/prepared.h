@@ -1,0 +1,1 @@
+#include "bang.h"  // in the cache this header is found already read

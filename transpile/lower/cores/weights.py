@@ -1,0 +1,202 @@
+"""T.gemm on a core that multiplies by weights: the right operand goes to a memory of its own.
+
+reads   `forms.Gemm`        writes  vector calls
+The unit takes that operand as rows along the sum, in an order that only a call of the chip knows;
+the left one and the sums stay where they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.ir import forms
+from tile2c.transpile.ir.dtypes import DTYPES, DType
+from tile2c.transpile.ir.expr import Const, Expr, const
+from tile2c.transpile.ir.forms import Region
+from tile2c.transpile.lower.cores.context import Context
+from tile2c.transpile.lower.cores.copies import whole_shape
+from tile2c.transpile.lower.cores.layouts import times
+from tile2c.transpile.lower.cores.plan import Branch, TileRef, VectorCall
+from tile2c.transpile.lower.cores.units import calls_of, zeros
+from tile2c.transpile.lower.cores.values import Value
+from tile2c.transpile.targets.cores import WeightUnit
+
+
+def lower_gemm(stmt: forms.Gemm, context: Context) -> None:
+    """One product of whole tiles, added to the sums. Raises InputError for what the unit lacks."""
+    unit = context.target.weights
+    assert unit is not None
+    _Product(stmt, context, unit).lower()
+
+
+class _Product:
+    def __init__(self, stmt: forms.Gemm, context: Context, unit: WeightUnit) -> None:
+        self.stmt = stmt
+        self.context = context
+        self.unit = unit
+        self.borrowed: list[str] = []
+        self.rows, self.inner = _extents(stmt.a)[:: -1 if stmt.transpose_a else 1]
+        self.columns = _extents(stmt.b)[0 if stmt.transpose_b else 1]
+
+    def lower(self) -> None:
+        left, right = self._operand(self.stmt.a), self._operand(self.stmt.b)
+        sums = self._operand(self.stmt.c)
+        self._check(left.dtype, right.dtype, sums.dtype)
+        m, n, k = (_number(extent) for extent in (self.rows, self.columns, self.inner))
+        at = left.at
+        if self.stmt.transpose_a:
+            at = self._borrow("tile", left.dtype, m * k)
+            self._turn(at, left, self.inner, self.rows, "the left operand by rows")
+        weights = self._weights(right, n, k)
+        clear = self.stmt.clear
+        whole = sums.whole
+        if isinstance(clear, Const) and clear.value:
+            shape = (self.rows, self.inner, self.columns)
+            self._emit("Product", sums.at, (at, weights, *shape), covers=whole)
+        else:
+            if not isinstance(clear, Const):
+                self._clear_if(clear, sums)
+            one = const(1)
+            shape = (self.inner, one, self.rows, one, one, one, one, self.columns)
+            self._emit("AddProduct", sums.at, (at, weights, sums.at, *shape))
+        for name in self.borrowed:
+            self.context.tiles.give_back(name)
+
+    # ---- operands
+
+    def _operand(self, region: Region) -> Value:
+        """A tile without gaps between its rows."""
+        layout = self.context.layouts.get(region.buffer.name)
+        if layout is None:
+            raise failure(
+                "T2C546",
+                f"{region.buffer.name} lies in global memory, which products cannot reach",
+                region.span or self.stmt.span,
+                help="copy it to a tile first: T.copy",
+            )
+        shape, value = whole_shape(region, layout, self.context)
+        if value.kind == "tile" and value.pitch != shape.most_columns:
+            kept = self._borrow("tile", value.dtype, shape.most_rows * shape.most_columns)
+            dense = replace(value, ref=kept, pitch=shape.pitch)
+            calls_of(self.context.tiles, shape, self.context.emit).copy(dense, value)
+            return dense
+        return value
+
+    def _borrow(self, kind: str, dtype: DType, elements: int) -> TileRef:
+        name = self.context.tiles.borrow(kind, dtype, elements)
+        self.borrowed.append(name)
+        return TileRef(tile=name)
+
+    def _turn(self, turned: TileRef, value: Value, height: Expr, width: Expr, why: str) -> None:
+        arguments = (self._seen(value.at, value.dtype), height, width)
+        self._emit("Transpose", self._seen(turned, value.dtype), arguments, remark=why)
+
+    def _weights(self, right: Value, n: int, k: int) -> TileRef:
+        """The right operand in the unit's memory, its rows made up to what the unit takes."""
+        padded = -(-n // self.unit.columns) * self.unit.columns
+        columns = self.columns if padded == n else const(padded)
+        by_rows = self._by_rows(right, n, k, padded)
+        ordered = self._borrow("tile", right.dtype, padded * k)
+        one = const(1)
+        self._emit(
+            "Reorder",
+            self._seen(ordered, right.dtype),
+            (self._seen(by_rows, right.dtype), columns, one, one, self.inner),
+            remark="in the order of the unit's lanes",
+        )
+        weights = self._borrow("weights", right.dtype, padded * k)
+        self._emit("ToWeights", weights, (ordered, times(columns, self.inner)))
+        return weights
+
+    def _by_rows(self, right: Value, n: int, k: int, padded: int) -> TileRef:
+        """Each column of the right operand in a row, as the unit takes them."""
+        if padded == n and self.stmt.transpose_b:
+            return right.at
+        rows = self._borrow("tile", right.dtype, padded * k)
+        if padded != n:
+            self._pad(rows, right.dtype, n, k, padded)
+        if self.stmt.transpose_b:
+            self._emit("Copy", rows, (right.at, times(self.columns, self.inner)))
+        else:
+            why = "each column in a row, as the unit takes them"
+            self._turn(rows, right, self.inner, self.columns, why)
+        return rows
+
+    def _pad(self, rows: TileRef, dtype: DType, n: int, k: int, padded: int) -> None:
+        bits = DTYPES["int16"] if dtype.name in self.context.target.widen else dtype
+        tail = TileRef(
+            tile=rows.tile,
+            offset=times(self.columns, self.inner),
+            view=bits if bits != dtype else None,
+        )
+        call = zeros(self.context.target, tail, bits, const((padded - n) * k))
+        why = f"the unit takes multiples of {self.unit.columns} columns"
+        self.context.emit(replace(call, remark=why))
+
+    def _seen(self, ref: TileRef, dtype: DType) -> TileRef:
+        known = self.unit.ordered_as.get(dtype.name)
+        return ref if known is None else replace(ref, view=DTYPES[known])
+
+    def _clear_if(self, clear: Expr, sums: Value) -> None:
+        """A choice that the core makes while it runs."""
+        condition = self.context.scalars.lower(clear, self.context.facts, self.context.emit)
+        count = times(self.rows, self.columns)
+        call = zeros(self.context.target, sums.at, sums.dtype, count)
+        self.context.emit(Branch(condition=condition, then=(call,)))
+
+    def _emit(
+        self,
+        function: str,
+        dst: TileRef,
+        arguments: tuple[TileRef | Expr, ...],
+        *,
+        remark: str = "",
+        covers: bool = False,
+    ) -> None:
+        call = VectorCall(
+            function=function, dst=dst, arguments=arguments, remark=remark, covers=covers
+        )
+        self.context.emit(call)
+
+    # ---- what the unit takes
+
+    def _check(self, left: DType, right: DType, sums: DType) -> None:
+        name, unit, span = self.context.target.name, self.unit, self.stmt.span
+        if left != right or unit.products.get(left.name) != sums.name:
+            pairs = ", ".join(f"{a} into {c}" for a, c in unit.products.items())
+            raise failure(
+                "T2C523",
+                f"the matrix unit of {name} has no product of {left} and {right} into {sums}",
+                span,
+                help=f"it multiplies {pairs}",
+            )
+        n, k = _number(self.columns), _number(self.inner)
+        if k * left.bytes % unit.inner_bytes:
+            step = unit.inner_bytes // left.bytes
+            raise failure(
+                "T2C523",
+                f"this product sums over {k} elements of {left}, but the matrix unit of {name} "
+                f"takes multiples of {step}",
+                span,
+                help=f"make that dimension of the tiles {-(-k // step) * step}",
+            )
+        size = -(-n // unit.columns) * unit.columns * k * left.bytes
+        if size > unit.bytes:
+            raise failure(
+                "T2C556",
+                f"the right operand takes {size} bytes, but {unit.memory} has {unit.bytes}",
+                self.stmt.b.span or span,
+                help="make the tile smaller",
+            )
+
+
+def _extents(region: Region) -> tuple[Expr, Expr]:
+    """The last two extents, as the author wrote them."""
+    first, second = [part.extent for part in region.ranges][-2:]
+    return first, second
+
+
+def _number(extent: Expr) -> int:
+    assert isinstance(extent, Const)
+    return int(extent.value)
