@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from embed_programs import generate
+from embed_programs import SAMPLES, generate
 from tile2c.transpile.cli.main import main
 
 EXAMPLE = Path(__file__).parent / "example"
@@ -94,3 +94,28 @@ def test_cmake_says_what_is_missing(
     Path("CMakeLists.txt").write_text(COMMITTED.format(options=options))
     with pytest.raises(AssertionError, match=message):
         configured(tmp_path, tmp_path / "build", capsys)
+
+
+ASCEND = """\
+cmake_minimum_required(VERSION 3.20)
+project(ascend LANGUAGES CXX)
+find_package(tile2c CONFIG REQUIRED)
+tile2c_add_library(kernels FOLDER kernels {options})
+file(WRITE main.cpp "#include <acl/acl.h>\\n#include \\"add.h\\"\\n#include <cstdio>\\n"
+     "int main() { std::puts(add_launch_message(add_launch(nullptr, nullptr, nullptr, 8, nullptr))); }")
+add_executable(program main.cpp)
+target_link_libraries(program PRIVATE kernels)
+"""
+
+
+def test_a_library_for_a_vendor_without_a_language_of_cmake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generate(str(SAMPLES / "add.py"), "-o", "kernels", "--launcher", "--target", "ascendc")
+    Path("CMakeLists.txt").write_text(ASCEND.replace("{options}", "EMULATE"))
+    configured(tmp_path, tmp_path / "build", capsys)
+    run(str(CMAKE), "--build", str(tmp_path / "build"))
+    assert run(str(tmp_path / "build" / "program")).strip() == "add: A is null"
+    Path("CMakeLists.txt").write_text(ASCEND.replace("{options}", ""))
+    with pytest.raises(AssertionError, match="CMake has no language for ascendc:ascend910b"):
+        configured(tmp_path, tmp_path / "other", capsys)
