@@ -12,9 +12,11 @@ from tile2c.transpile.lower.plan import Branch, CStmt, Do, Loop, Section
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames
-from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, barrier, call, do
+from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, call, do
+from tile2c.transpile.lower.simt.hopper.delayed import DelayedRounds, two_products
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
 from tile2c.transpile.lower.simt.hopper.promotion import promoted
+from tile2c.transpile.lower.simt.hopper.rings import RING
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, store_through_shared
 from tile2c.transpile.lower.simt.outer_statements import walk
@@ -40,6 +42,7 @@ class ConsumerLowering(BlockLowering):
         super().__init__(ctx, frames, {})
         self.roles, self.stop, self.overwritten, self.passages = roles, stop, overwritten, passages
         self.var: str = ""
+        self.delayed = False  # the second product of a round is a round late
 
     def statement(self, stmt: Stmt) -> list[Node]:
         if stmt is self.roles.loop:
@@ -66,9 +69,14 @@ class ConsumerLowering(BlockLowering):
         statements = rest_of(loop, loads, self.roles.inside, ())
         late = self._late(statements)
         start = convert(ctx, loop.start, place)
-        body = self._round(statements, start, late)
+        two = two_products(self.roles, statements)
+        rounds = None if two is None else DelayedRounds(self, two, start).nodes(runs)
+        body = self._round(statements, start, late) if rounds is None else []
         ctx.facts = facts
         ctx.namer.release(name)
+        if rounds is not None:
+            self.delayed = True
+            return [*self._ready(), *rounds]
         frame = Loop(
             var=name,
             start=start,
@@ -84,7 +92,7 @@ class ConsumerLowering(BlockLowering):
         )
         found: list[Node] = [*self._ready(), around]
         if late:
-            last = self._wait(0, "the last product is complete")
+            last = self.wait(0, "the last product is complete")
             found.append(Step(body=(last,), quote=loop.quote))
         return found
 
@@ -109,48 +117,29 @@ class ConsumerLowering(BlockLowering):
         return isinstance(stmt, Gemm) and self.roles.products[id(stmt)].part > 0
 
     def _round(self, statements: Sequence[Stmt], start: Expr, late: bool) -> list[Node]:
-        """Wait for the tiles, products in batches, other statements between them, release."""
-        last = max(k for k, x in enumerate(statements) if isinstance(x, Gemm))
+        """Wait for tiles, products in batches, other statements between them, release."""
         found: list[Node] = []
         seen: set[str] = set()
-        batch: list[Gemm] = []
-        first = True
-        for k, stmt in enumerate(statements):
+        ends = {id(batch[-1]): k for k, batch in enumerate(self.roles.batches)}
+        for stmt in statements:
             if not isinstance(stmt, Gemm):
                 found += self.statement(stmt)
-                continue
-            batch.append(stmt)
-            following = statements[k + 1] if k + 1 < len(statements) else None
-            if isinstance(following, Gemm) and not any(map(self._promoted, (stmt, following))):
-                continue
-            found.append(
-                self._batch(batch, statements, start, seen, late, first=first, last=k == last)
-            )
-            batch, first = [], False
+            elif id(stmt) in ends:
+                found.append(self._batch(ends[id(stmt)], statements, start, seen, late))
         found.append(Step(body=(do("ring.advance"),)))
         return found
 
     def _batch(
-        self,
-        batch: list[Gemm],
-        statements: Sequence[Stmt],
-        start: Expr,
-        seen: set[str],
-        late: bool,
-        *,
-        first: bool,
-        last: bool,
+        self, number: int, statements: Sequence[Stmt], start: Expr, seen: set[str], late: bool
     ) -> Step:
-        ctx, body = self.ctx, list[CStmt]()
-        if first:
-            arrived = f"the tiles of round {self.var} have arrived"
-            body.append(do("barrier_wait", barrier("full", STAGE), PHASE, remark=arrived))
+        ctx, batch = self.ctx, self.roles.batches[number]
+        body: list[CStmt] = self.arrived(number)
         if self._promoted(batch[0]):
             (gemm,) = batch
-            body += promoted(ctx, gemm, self.roles, self._finish(start, False)[1:] if last else ())
-            return self._batch_step(batch, body)
+            body += promoted(ctx, gemm, self.roles, self.released(number))
+            return self.batch_step(batch, body)
         pinned = [x.c.buffer.name for x in batch if self._touched_between(x, statements)]
-        pins = [self._pin(name) for name in dict.fromkeys(pinned)]
+        pins = [self.pin(name) for name in dict.fromkeys(pinned)]
         ctx.need("mma_begin")
         ctx.need("mma_commit")
         body += [*pins, do("mma_begin")]
@@ -161,11 +150,26 @@ class ConsumerLowering(BlockLowering):
             now = b.compare("==", b.local(self.var), start) if opening else None
             body.append(multiply(ctx, gemm, self.roles, now))
         body.append(do("mma_commit"))
-        body += self._finish(start, late) if last else [self._wait(0, "the products are complete")]
+        body += self._finish(number, start, late)
         body += pins
-        return self._batch_step(batch, body)
+        return self.batch_step(batch, body)
 
-    def _batch_step(self, batch: Sequence[Gemm], body: Sequence[CStmt]) -> Step:
+    def arrived(self, number: int, at: Expr | None = None) -> list[CStmt]:
+        """Waits for the tiles that this batch of products is the first to read, in round `at`."""
+        found: list[CStmt] = []
+        shown = self.var if at is None else "0" if b.literal(at, 0) else "one"
+        for part in self.roles.rings:
+            if part.first == number:
+                several = len(self.roles.rings) > 1
+                which = " and ".join(part.tiles) if several else "the tiles"
+                verb = "has" if several and len(part.tiles) == 1 else "have"
+                remark = f"{which} of round {shown} {verb} arrived"
+                wait = do("barrier_wait", part.has_arrived(STAGE), PHASE, remark=remark)
+                found.append(wait)
+        return found
+
+    def batch_step(self, batch: Sequence[Gemm], body: Sequence[CStmt]) -> Step:
+        """A step that multiplies, with the tiles that it reads."""
         # A wait ends a product for the whole warpgroup that made it; others have to be told.
         lone = self.roles.groups == 1
         reads = tuple(
@@ -177,24 +181,37 @@ class ConsumerLowering(BlockLowering):
         quote = batch[0].quote
         return Step(body=tuple(body), accesses=tuple(dict.fromkeys(reads)), quote=quote)
 
-    def _finish(self, start: Expr, late: bool) -> list[CStmt]:
-        """The end of a round's last batch: wait, then let the producer refill the stage."""
+    def _finish(self, number: int, start: Expr, late: bool) -> list[CStmt]:
+        """The end of a batch: wait, then let the producer refill what nobody reads any more."""
         ctx = self.ctx
-        one = b.compare("==", ctx.lane(), const(0))
         if not late:
-            free = "the stage may be refilled"
-            arrive = do("barrier_arrive", barrier("empty", STAGE), remark=free)
-            wait = self._wait(0, "this warp has read the tiles")
-            return [wait, Branch(condition=one, then=(arrive,))]
-        wait = self._wait(1, f"this warp has read the tiles of round {self.var} - 1")
+            released = self.released(number)
+            words = "this warp has read the tiles" if released else "the products are complete"
+            return [self.wait(0, words), *released]
+        (ring,) = self.roles.rings
+        wait = self.wait(1, f"this warp has read the tiles of round {self.var} - 1")
         later = b.compare(">", b.local(self.var), start)
         free = "their stage may be refilled"
         ctx.need("stage_before")
-        stage = call("stage_before", b.local("ring"))
-        before = do("barrier_arrive", barrier("empty", stage), remark=free)
+        stage = call("stage_before", b.local(RING))
+        before = do("barrier_arrive", ring.is_free(stage), remark=free)
+        one = b.compare("==", ctx.lane(), const(0))
         return [wait, Branch(condition=b.both([later, one]), then=(before,))]
 
-    def _wait(self, pending: int, remark: str) -> Do:
+    def released(self, number: int, stage: Expr = STAGE) -> list[CStmt]:
+        """One arrival a warp for tiles that this batch was the last to read."""
+        one = b.compare("==", self.ctx.lane(), const(0))
+        found: list[CStmt] = []
+        for part in self.roles.rings:
+            if part.last == number:
+                of = f" of {' and '.join(part.tiles)}" if len(self.roles.rings) > 1 else ""
+                free = f"the stage{of} may be refilled"
+                arrive = do("barrier_arrive", part.is_free(stage), remark=free)
+                found.append(Branch(condition=one, then=(arrive,)))
+        return found
+
+    def wait(self, pending: int, remark: str) -> Do:
+        """Until at most so many batches are open."""
         self.ctx.need("mma_wait")
         return do("mma_wait", template=(const(pending),), remark=remark)
 
@@ -202,7 +219,7 @@ class ConsumerLowering(BlockLowering):
         name = gemm.c.buffer.name
         return any(not isinstance(x, Gemm) and name in touched(x) for x in statements)
 
-    def _pin(self, name: str) -> Do:
+    def pin(self, name: str) -> Do:
         self.ctx.need("pin")
         return do("pin", b.local(name))
 

@@ -33,7 +33,7 @@ from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.frames import assign_layouts
 from tile2c.transpile.lower.simt.gaps import NoPlaceForBarrier
 from tile2c.transpile.lower.simt.hopper import memory
-from tile2c.transpile.lower.simt.hopper.calls import READY, barrier, call, do, ring_helpers
+from tile2c.transpile.lower.simt.hopper.calls import READY, call, do, ring_helpers
 from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwritten_sums
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
@@ -94,6 +94,7 @@ class WithRoles(ordinary.LoweredLaunch):
     passages: dict[int, Passage]
     overwritten: frozenset[str]
     positive: list[Expr]
+    lambdas: bool  # some steps are written once and called
 
     # ---- passes
 
@@ -107,6 +108,7 @@ class WithRoles(ordinary.LoweredLaunch):
             "group_m",
             "group_n",
             "ready",
+            "shared",
             *sorted(OTHERS_NAMES),
         ):
             ctx.namer.author(name)
@@ -154,6 +156,7 @@ class WithRoles(ordinary.LoweredLaunch):
             passages=self.passages,
         )
         nodes = consumers.body(statements)
+        self.lambdas = consumers.delayed
         names = self._shared_between_threads()
         try:
             return place_barriers(only_accesses_to(nodes, names))
@@ -229,7 +232,9 @@ class WithRoles(ordinary.LoweredLaunch):
         ring_helpers(ctx)
         names = names_in(self.nodes)
         used = [x for x in ctx.launch.buffers if x.scope == "shared" and x.name in names]
-        arrays, self.placed, self.dynamic = memory.declare(ctx, self.roles, used)
+        arrays, self.placed, self.dynamic = memory.declare(
+            ctx, self.roles, used, captured=self.lambdas
+        )
         steps = for_team(ctx, flatten(self.nodes))
         if ctx.launch.comments:
             steps = (CStmt(comments=ctx.launch.comments), *steps)
@@ -269,25 +274,25 @@ class WithRoles(ordinary.LoweredLaunch):
         self.ctx.namer.release(stage)
         at = b.local(stage)
         warps = const(self.roles.groups * 4)
+        inits = [
+            line
+            for ring in self.roles.rings
+            for line in (
+                do(
+                    "barrier_init",
+                    ring.has_arrived(at),
+                    const(1),
+                    remark="the producer, and its bytes",
+                ),
+                do("barrier_init", ring.is_free(at), warps, remark="one arrival a consumer warp"),
+            )
+        ]
         loop = Loop(
             var=stage,
             start=const(0),
             stop=self.roles.extent,
             step=const(1),
-            body=(
-                do(
-                    "barrier_init",
-                    barrier("full", at),
-                    const(1),
-                    remark="the producer, and its bytes",
-                ),
-                do(
-                    "barrier_init",
-                    barrier("empty", at),
-                    warps,
-                    remark="one arrival a consumer warp",
-                ),
-            ),
+            body=tuple(inits),
             dtype=INT32,
         )
         first = b.compare("==", b.local("threadIdx.x"), const(0))

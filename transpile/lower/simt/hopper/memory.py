@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
+from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Buffer, Expr
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CStmt, Declarator, Local, Placed
@@ -24,13 +25,16 @@ def tile_bytes(load: TileLoad, depth: int) -> int:
 
 
 def declare(
-    ctx: Context, roles: Roles, used: list[Buffer]
+    ctx: Context, roles: Roles, used: list[Buffer], *, captured: bool
 ) -> tuple[list[CStmt], list[Placed], int]:
-    """The struct as a helper of the text, its members as names, and its size."""
+    """The struct as a helper of the text, its members as names, and its size.
+
+    `captured`: lambdas use the names, and C++17 lets them capture no structured bindings.
+    """
     from tile2c.transpile.render.expressions import CPrinter
 
     printer = CPrinter(ctx.target.dialect)
-    ring = {load.tile.name for load in (*roles.loads, *roles.once)}
+    loaded = {load.tile.name for load in (*roles.loads, *roles.once)}
     lines: list[tuple[str, str, int, int]] = []  # member, name, align, bytes
     placed: list[Placed] = []
 
@@ -55,7 +59,7 @@ def declare(
         words = f"slabs of {load.slabs.width} columns, {load.slabs.row_bytes}B swizzle"
         placed.append(Placed(name=load.tile.name, bytes=size, layout=words))
     for buffer in used:
-        if buffer.name in ring:
+        if buffer.name in loaded:
             continue
         size = prod(b.known(extent) or 1 for extent in buffer.shape) * buffer.dtype.bytes
         member(buffer.name, printer.type_name(buffer.dtype), buffer.shape, 128, size)
@@ -70,8 +74,8 @@ def declare(
         placed[index] = replace(placed[index], offset=start)
         total = start + size
     total = -(-total // _BARRIER) * _BARRIER
-    barriers = ["full", "empty"]
-    room = 2 * roles.depth * _BARRIER
+    barriers = [name for ring in roles.rings for name in (ring.full, ring.empty)]
+    room = len(barriers) * roles.depth * _BARRIER
     words = "mbarriers, two a stage: it has arrived, it is free again"
     if roles.once:
         barriers.append("ready")
@@ -84,23 +88,23 @@ def declare(
         raise Unfit(f"its shared memory, {total} bytes, is more than {ctx.target.max_shared}")
     depth = printer(roles.extent)
     members = [text for text, *_ in lines]
-    members.append(
-        f"unsigned long long full[{depth}], empty[{depth}];  // mbarriers: arrived, free again"
-    )
+    for ring in roles.rings:
+        arrays = f"{ring.full}[{depth}], {ring.empty}[{depth}]"
+        members.append(f"unsigned long long {arrays};  // mbarriers: arrived, free again")
     if roles.once:
         members.append("unsigned long long ready;  // mbarrier: what is loaded once has arrived")
     ctx.need("shared_struct", name="Shared", members="\n".join(members))
     ctx.need("shared_size", name="Shared", bytes=total, most=ctx.target.max_shared)
     ctx.need("shared_memory", name="shared_bytes", struct="Shared")
-    names = ", ".join([*(name for _, name, _, _ in lines), *barriers])
-    whole = Local(
-        dtype=roles.loads[0].tile.dtype,
-        ctype="auto&",
-        const=False,
-        names=(
-            Declarator(
-                name=f"[{names}]", value=b.local("*reinterpret_cast<Shared*>(shared_bytes)")
-            ),
-        ),
-    )
-    return [whole], placed, total
+    names = [*(name for _, name, _, _ in lines), *barriers]
+    whole = "*reinterpret_cast<Shared*>(shared_bytes)"
+    if not captured:
+        return [_reference("auto&", f"[{', '.join(names)}]", whole)], placed, total
+    struct = _reference("Shared&", "shared", whole)
+    fields = [_reference("auto&", name, f"shared.{name}") for name in names]
+    return [struct, *fields], placed, total
+
+
+def _reference(ctype: str, name: str, value: str) -> Local:
+    declared = Declarator(name=name, value=b.local(value))
+    return Local(dtype=INT32, ctype=ctype, const=False, names=(declared,))

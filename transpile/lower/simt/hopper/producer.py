@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, const
 from tile2c.transpile.lower import build as b
@@ -11,7 +13,6 @@ from tile2c.transpile.lower.simt.hopper.calls import (
     PHASE,
     READY,
     STAGE,
-    barrier,
     call,
     coordinates,
     do,
@@ -60,20 +61,16 @@ def _rounds(ctx: Context, roles: Roles, stop: Expr, pixels: Pixels) -> CStmt:
         ctx.values[loop.var.name] = b.local(name)
     facts = ctx.facts
     ctx.facts = facts.with_range(loop.var, loop.start, loop.stop)
-    body: list[CStmt] = [
-        do(
-            "barrier_wait",
-            barrier("empty", STAGE),
-            flipped(PHASE),
-            remark="every consumer warp has read what the stage held",
-        ),
-        Do(call=call("barrier_expect", barrier("full", STAGE), _stage_bytes(roles))),
-    ]
-    body += lower_scalars(ctx, roles.inside, Place(values={}))
-    for load in roles.loads:
-        told = barrier("full", STAGE)
-        place = pixels.get(load.tile.name)
-        body.append(_tile(ctx, load, (STAGE,), told, place))
+    body: list[CStmt] = list(lower_scalars(ctx, roles.inside, Place(values={})))
+    for ring in roles.rings:
+        loads = [load for load in roles.loads if load.tile.name in ring.tiles]
+        full, empty = ring.has_arrived(STAGE), ring.is_free(STAGE)
+        read = "the stage" if len(roles.rings) == 1 else f"the stage of {' and '.join(ring.tiles)}"
+        reason = f"every consumer warp has read what {read} held"
+        body.append(do("barrier_wait", empty, flipped(PHASE), remark=reason))
+        body.append(Do(call=call("barrier_expect", full, _stage_bytes(loads))))
+        for load in loads:
+            body.append(_tile(ctx, load, (STAGE,), full, pixels.get(load.tile.name)))
     body.append(do("ring.advance"))
     frame = Loop(
         var=name,
@@ -89,11 +86,11 @@ def _rounds(ctx: Context, roles: Roles, stop: Expr, pixels: Pixels) -> CStmt:
     return frame
 
 
-def _stage_bytes(roles: Roles) -> Expr:
+def _stage_bytes(loads: Sequence[TileLoad]) -> Expr:
     """`sizeof(A_shared[0]) + sizeof(B_shared[0])`: boxes arrive whole, also past the tensor's edge."""
     sizes = [
         call("sizeof", Element(dtype=INT32, array=load.tile.name, subscripts=(const(0),)))
-        for load in roles.loads
+        for load in loads
     ]
     return b.add(*sizes)
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile2c.transpile.ir.expr import Buffer, Const, Expr, Load, Var
-from tile2c.transpile.ir.forms import Copy, Gemm, Im2col, Let, Parallel, Pipelined, Print, Stmt
+from tile2c.transpile.ir.forms import (
+    Copy,
+    Foreign,
+    Gemm,
+    Im2col,
+    Let,
+    Parallel,
+    Pipelined,
+    Print,
+    Stmt,
+)
 from tile2c.transpile.ir.walk import statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import stages
@@ -14,10 +24,12 @@ from tile2c.transpile.lower.simt.access import all_loads, all_stores
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import STAGE
 from tile2c.transpile.lower.simt.hopper.im2col import pixel_map, pixel_slabs
+from tile2c.transpile.lower.simt.hopper.rings import TileRing, batches_of, rings_of
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_warpgroups
 from tile2c.transpile.lower.simt.outer_statements import gemms, walk
+from tile2c.transpile.lower.simt.pipeline import rest_of
 from tile2c.transpile.lower.simt.tile_loads import (
     bound_for,
     movable,
@@ -28,7 +40,7 @@ from tile2c.transpile.lower.simt.tile_loads import (
 from tile2c.transpile.record import record
 
 RING_STAGES = "ring_stages"  # the depth's name where it is not the author's
-_BARRIER_BYTES = 16  # full and empty of one stage
+_BARRIER_BYTES = 16  # full and empty of one stage, for each ring
 _ON_THEIR_WAY = 96 * 1024  # bytes
 
 
@@ -69,6 +81,9 @@ class Roles:
     depth: int
     extent: Expr  # the depth as the text says it
     groups: int  # consumer warpgroups
+    batches: tuple[tuple[Gemm, ...], ...]  # products of a round that are started together
+    rings: tuple[TileRing, ...]  # barriers, by the batches that read the tiles
+    at: Expr = STAGE  # the stage that products read
 
     def load_of(self, tile: Buffer) -> TileLoad:
         """The load that fills an operand."""
@@ -76,13 +91,13 @@ class Roles:
 
     def stage_of(self, load: TileLoad) -> tuple[Expr, ...]:
         """The subscript that says which stage of a tile is meant; a tile that stays has none."""
-        return () if load in self.once else (STAGE,)
+        return () if load in self.once else (self.at,)
 
 
 def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
     """Splits the launch; raises Unfit with the first thing in the way."""
-    if any(isinstance(x, Print) for x in walk(body)):
-        raise Unfit("T.print is done by all threads of the block")
+    if any(isinstance(x, Print | Foreign) for x in walk(body)):
+        raise Unfit("T.print and foreign code are for all threads of the block")
     loop = _loop(body)
     products = gemms(body)
     groups = ctx.threads // 128
@@ -90,10 +105,13 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
     held = _held(products, plans)
     loads, once = _loads(ctx, body, loop, products, _parts(products, plans))
     _check_whole(products)
-    depth, extent = _depth(ctx, loop, loads)
-    inside = bound_for(loop, [load.copy for load in loads])
+    copies = [load.copy for load in loads]
+    inside = bound_for(loop, copies)
     if inside is None:
         raise Unfit("what a round loads depends on what it reads")
+    batches = batches_of(rest_of(loop, copies, inside, ()), plans)
+    rings = rings_of(ctx, {load.tile.name: load.map.tensor for load in loads}, batches)
+    depth, extent = _depth(ctx, loop, loads, len(rings))
     return Roles(
         loop=loop,
         loads=loads,
@@ -105,6 +123,8 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
         depth=depth,
         extent=extent,
         groups=groups,
+        batches=batches,
+        rings=rings,
     )
 
 
@@ -268,7 +288,9 @@ def _check_whole(products: list[Gemm]) -> None:
                 raise Unfit(f"a gemm reads a part of {region.buffer.name}, not the whole tile")
 
 
-def _depth(ctx: Context, loop: Pipelined, loads: tuple[TileLoad, ...]) -> tuple[int, Expr]:
+def _depth(
+    ctx: Context, loop: Pipelined, loads: tuple[TileLoad, ...], rings: int
+) -> tuple[int, Expr]:
     """As many stages as the author asked for, more where they are small, as shared memory allows.
 
     Loads take about a microsecond; an SM has to have enough bytes on their way to be fed meanwhile.
@@ -281,7 +303,7 @@ def _depth(ctx: Context, loop: Pipelined, loads: tuple[TileLoad, ...]) -> tuple[
         if x.scope == "shared" and x.name not in ring
     )
     asked = int(loop.num_stages.value)
-    fits = (ctx.target.max_shared - rest - 1024) // (stage + _BARRIER_BYTES)
+    fits = (ctx.target.max_shared - rest - 1024) // (stage + _BARRIER_BYTES * rings)
     enough = -(-_ON_THEIR_WAY // stage)
     depth = min(max(asked, enough), fits)
     if depth < 2:
