@@ -148,6 +148,7 @@ CODES: dict[str, str] = {
     "T2C565": "a fragment of some of the threads and of others",
     "T2C566": "a tensor under another shape, which the target does not take",
     "T2C567": "memory of all blocks, which the target is not given",
+    "T2C568": "foreign code goes into the text of another vendor as it is",
     # 6xx: the output folder
     "T2C601": "a file edited by hand is in the way",
     "T2C602": "a name is already held by another source, target or specialisation",

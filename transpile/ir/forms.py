@@ -361,10 +361,27 @@ class SetRegisters(Stmt):
     more: bool
 
 
+@record
+class Pointer:
+    """The address of an element, for foreign code; what it may do with the array from there on."""
+
+    buffer: Buffer
+    index: tuple[Expr, ...]
+    access: Literal["r", "w", "rw"]
+
+
+@record
+class Foreign(Stmt):
+    """`T.call_extern`: a function of the program's own C, called by each executing thread."""
+
+    name: str
+    args: tuple[Expr | Pointer, ...]
+
+
 AnyStmt = (
     BulkCopy | ElementCopy | BarrierArrive | BarrierWait | Order | Hold | SetRegisters |
     Copy | Fill | Gemm | Reduce | Scan | Parallel | Atomic | AtomicTile | Let | Declare | Store
-    | For | Pipelined | While | If | Jump | AuthorSync | Assert | Print
+    | For | Pipelined | While | If | Jump | AuthorSync | Assert | Print | Foreign
 )  # fmt: skip
 
 
@@ -431,6 +448,7 @@ class Function:
     assumptions: tuple[Expr, ...] = ()  # bool expressions over sizes that always hold
     comments: tuple[str, ...] = ()
     summary: str = ""
+    sources: tuple[str, ...] = ()  # C text that goes in front of the kernel (T.import_source)
     docstring: tuple[str, ...] = ()  # what texts say of the kernel; `comments` above it they do not
     fast_accumulation: bool = False  # sums of 8-bit floats may have the few bits of the matrix unit
     span: Span | None = field(default=None, compare=False, repr=False)

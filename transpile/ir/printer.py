@@ -51,6 +51,7 @@ def print_function(function: Function) -> str:
             lines.append(f"{INDENT}scalar {param.name}: {param.scalar.dtype}")
     for assumption in function.assumptions:
         lines.append(f"{INDENT}assume {expression_text(assumption)}")
+    lines += [f"{INDENT}source {text!r}" for text in function.sources]
     for launch in function.launches:
         lines += ["", *_launch(launch)]
     return "\n".join(lines) + "\n"
@@ -203,8 +204,17 @@ def statement_text(stmt: Stmt) -> str:
             return f"assert {text(node.condition)}, {node.message!r}"
         case forms.Print():
             return f"print {', '.join([repr(node.label), *map(text, (*node.index, node.value))])}"
+        case forms.Foreign():
+            return f"call {node.name}({', '.join(map(_argument, node.args))})"
         case _:
             assert_never(node)
+
+
+def _argument(arg: Expr | forms.Pointer) -> str:
+    if not isinstance(arg, forms.Pointer):
+        return expression_text(arg)
+    index = ", ".join(map(expression_text, arg.index))
+    return f"{arg.access} &{arg.buffer.name}[{index}]"
 
 
 def _gemm(node: forms.Gemm) -> str:

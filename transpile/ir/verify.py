@@ -247,6 +247,12 @@ class _Verifier:
                 self.check("parallel" not in self.loops, "an order inside T.Parallel")
             case forms.Assert():
                 self.condition(node.condition)
+            case forms.Foreign():
+                for arg in node.args:
+                    if isinstance(arg, forms.Pointer):
+                        self.place(arg.buffer, arg.index)
+                    else:
+                        self.typed(arg, arg.dtype)
             case forms.Print():
                 for part in node.index:
                     self.whole(part)

@@ -125,6 +125,12 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
             return (node.condition,)
         case forms.Print():
             return (*node.index, node.value)
+        case forms.Foreign():
+            return tuple(
+                expr
+                for arg in node.args
+                for expr in (arg.index if isinstance(arg, forms.Pointer) else (arg,))
+            )
         case forms.Jump() | forms.AuthorSync() | forms.Order() | forms.Hold():
             return ()
         case forms.SetRegisters():
@@ -151,6 +157,13 @@ def reads(stmt: Stmt) -> Iterator[Buffer]:
     for expr in expressions(stmt):
         for load in loads(expr):
             yield load.buffer
+    yield from (x.buffer for x in pointers(stmt) if "r" in x.access)
+
+
+def pointers(stmt: Stmt) -> tuple[forms.Pointer, ...]:
+    """Addresses that a statement hands to foreign code."""
+    args = stmt.args if isinstance(stmt, forms.Foreign) else ()
+    return tuple(arg for arg in args if isinstance(arg, forms.Pointer))
 
 
 def writes(stmt: Stmt) -> Iterator[Buffer]:
@@ -159,6 +172,7 @@ def writes(stmt: Stmt) -> Iterator[Buffer]:
         yield region.buffer
     if isinstance(stmt, (forms.Store, forms.Atomic, forms.Declare)):
         yield stmt.buffer
+    yield from (x.buffer for x in pointers(stmt) if "w" in x.access)
     if isinstance(stmt, forms.ElementCopy):
         yield stmt.dst
 

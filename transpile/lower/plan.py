@@ -242,6 +242,7 @@ class EntryParam:
     restrict: bool = True
     remark: str = ""
     map: TensorMap | None = None
+    value: Expr | None = None  # of a size that the host computes
 
 
 @record(kw_only=True)
@@ -257,6 +258,7 @@ class TensorMap:
     element_strides: tuple[int, ...] = ()
     l2: str = "128B"
     corners: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # of im2col; box: channels, pixels
+    workspace: str = ""  # the scratch tensor that it describes in the tensor's stead
 
 
 @record(kw_only=True)
@@ -294,6 +296,7 @@ class LaunchPlan:
     block: tuple[int, int, int]
     shared_bytes: int = 0
     cluster: tuple[int, int, int] | None = None
+    params: tuple[EntryParam, ...] | None = None  # what is passed, where that is not what is named
 
 
 @record(kw_only=True)
@@ -346,4 +349,6 @@ class Plan:
     unproven: int = 0
     requires: tuple[str, ...] = ()  # conditions on addresses that every call must meet
     notes: tuple[str, ...] = ()  # further lines of the header comment
+    sources: tuple[str, ...] = ()  # the program's own C text, in front of the kernels
     workspace: tuple[Workspace, ...] = ()  # scratch that the caller gives, in order
+    workspace_when: str = ""  # needed where this holds alone, and the kernel does without, more slowly

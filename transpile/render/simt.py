@@ -61,6 +61,7 @@ def render(
             finish(fill(target.templates, f"helpers/{helper.template}.j2", **dict(helper.fields)))
             for helper in plan.helpers
         ],
+        sources=[source.strip("\n") for source in plan.sources],
         bodies=[finish(_body(body, target, statements)) for body in plan.bodies],
         entries=[finish(_entry(entry, target, statements)) for entry in plan.entries],
     )
@@ -164,7 +165,10 @@ def _workspace(plan: Plan, printer: CPrinter) -> JsonValue:
     if not plan.workspace:
         return None
     last = plan.workspace[-1]
-    return {"bytes": printer(b.for_host(b.add(last.offset, last.bytes))), "align": 256}
+    size = printer(b.for_host(b.add(last.offset, last.bytes)))
+    if not plan.workspace_when:
+        return {"bytes": size, "align": 256}
+    return {"bytes": f"({plan.workspace_when}) * ({size})", "align": 256, "optional": True}
 
 
 def _json(value: object) -> JsonValue:
@@ -201,7 +205,7 @@ def _launch(launch: LaunchPlan, plan: Plan, printer: CPrinter) -> JsonValue:
         "block": list(launch.block),
         "shared_bytes": launch.shared_bytes,
         "cluster": list(launch.cluster) if launch.cluster else None,
-        "args": [_launch_arg(param, plan, printer) for param in entry.params],
+        "args": [_launch_arg(param, plan, printer) for param in launch.params or entry.params],
     }
 
 
@@ -211,12 +215,16 @@ def _launch_arg(param: EntryParam, plan: Plan, printer: CPrinter) -> JsonValue:
         return {"kind": "workspace", "name": param.name, "value": printer(b.for_host(part.offset))}
     if param.map is None:
         wide = {"dtype": "int64"} if param.kind == "size" and param.dtype.bits == 64 else {}
-        return {"kind": param.kind, "name": param.name, **wide}
+        value = {} if param.value is None else {"value": printer(b.for_host(param.value))}
+        return {"kind": param.kind, "name": param.name, **wide, **value}
     described: TensorMap = param.map
-    corners: dict[str, JsonValue] = {}
+    more: dict[str, JsonValue] = {}
+    if described.workspace:
+        part = next(part for part in plan.workspace if part.name == described.workspace)
+        more |= {"workspace": True, "offset": printer(b.for_host(part.offset))}
     if described.corners is not None:
         lower, upper = (list[JsonValue](x) for x in described.corners)
-        corners["im2col"] = {"lower": lower, "upper": upper}
+        more["im2col"] = {"lower": lower, "upper": upper}
     return {
         "kind": "tensor_map",
         "name": param.name,
@@ -226,7 +234,7 @@ def _launch_arg(param: EntryParam, plan: Plan, printer: CPrinter) -> JsonValue:
         "strides": [printer(b.for_host(stride)) for stride in described.strides],
         "box": list(described.box),
         "element_strides": list(described.element_strides or (1,) * len(described.box)),
-        **corners,
+        **more,
         "swizzle": described.swizzle,
         "l2": described.l2,
         "fill": "zeros",

@@ -233,7 +233,9 @@ class Attributes(Subscripts):
                 return owner.name
             case "ndim":
                 return len(owner.shape)
-            case "access_ptr" | "astype" | "data" | "scope" | "vload" | "vstore":
+            case "data":
+                return self.call_language_values("access_ptr", [owner], {}, node)
+            case "access_ptr" | "astype" | "scope" | "vload" | "vstore":
                 return owner.scope if name == "scope" else BoundMethod(owner, name)
             case _:
                 raise self.fail("T2C242", f"a buffer has no attribute {name}", node)
@@ -296,6 +298,12 @@ class Attributes(Subscripts):
                 return value
 
     # -- by heirs --------------------------------------------------------------------------------
+
+    def call_language_values(
+        self, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """A language call that an attribute stands for."""
+        raise NotImplementedError
 
     def invoke(
         self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST

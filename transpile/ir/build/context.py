@@ -130,6 +130,7 @@ class Builder:
     by_thread: set[str] = field(default_factory=set)  # names whose value differs by thread
     swizzle: BlockOrder | None = None
     cluster: tuple[int, int, int] = (1, 1, 1)
+    sources: list[str] = field(default_factory=list)  # C text of the program's own
     views: list[Buffer] = field(default_factory=list)  # tensors under another shape
     assumptions: list[Expr] = field(default_factory=list)
     # statements that have to run before the one that is being built

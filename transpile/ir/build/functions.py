@@ -99,6 +99,10 @@ def call(b: Builder, node: cst.Call) -> Value:
     if dtype is not None:
         (value,) = args.values("x")
         return Value(conversions.cast(b, value, dtype, node))
+    from tile2c.transpile.ir.build.foreign import CALLS, build_call
+
+    if name in CALLS:
+        return build_call(b, node)
     b.fail("T2C231", f"T.{name} cannot stand in an expression", node.func)
 
 

@@ -9,6 +9,7 @@ from tile2c.transpile.ir.build import arithmetic
 from tile2c.transpile.ir.build.arguments import Arguments, tuple_items
 from tile2c.transpile.ir.build.context import Builder, Stop, Value
 from tile2c.transpile.ir.build.expressions import expressions
+from tile2c.transpile.ir.build.foreign import add_source
 from tile2c.transpile.ir.build.notes import launch_with_notes, notes
 from tile2c.transpile.ir.build.statements import block
 from tile2c.transpile.ir.build.threads import THREAD_NAMES
@@ -58,9 +59,8 @@ def _header(b: Builder, node: cst.With, call: cst.Call) -> None:
     args = Arguments(b, call, "T.Kernel")
     threads_node = args.keywords.pop("threads", None)
     cluster_node = args.keywords.pop("cluster_dims", None)
-    args.ignore("prelude") if "prelude" not in args.keywords else b.fail(
-        "T2C231", "foreign code (prelude=) is not supported", call
-    )
+    if (prelude := args.text("prelude", None, "")) != "":
+        add_source(b, prelude, call)
     nodes = [args.node_of("grid", place) for place in range(len(args.positional))]
     args.finish()
     if len(nodes) > 3:

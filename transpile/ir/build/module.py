@@ -156,6 +156,7 @@ def _function(b: Builder, node: cst.FunctionDef) -> Function | None:
             launches=tuple(found),
             assumptions=(*b.assumptions, *(expr for expr in promised if expr is not None)),
             comments=own_line_comments(node.leading_lines),
+            sources=tuple(dict.fromkeys(b.sources)),
             docstring=tuple(line.rstrip() for line in b.kernel.docstring),
             summary=b.kernel.summary,
             span=b.span(node),

@@ -9,6 +9,7 @@ from tile2c.transpile.ir.build import (
     asynchronous,
     conversions,
     debugging,
+    foreign,
     loops,
     reducers,
     reductions,
@@ -271,6 +272,8 @@ def _call(b: Builder, node: cst.Call, about: Notes) -> list[Stmt]:
         return [Jump(kind="return")]
     if name == "device_assert":
         return [debugging.build_assert(b, node)]
+    if name in foreign.STATEMENTS:
+        return foreign.build_statement(b, node, name)
     if name == "print":
         return debugging.build_print(b, node)
     ordered = asynchronous.asynchronous(b, node, name)

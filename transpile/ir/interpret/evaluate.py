@@ -61,6 +61,9 @@ def evaluate(state: State, expr: Expr) -> Array:
         case Call():
             args = [evaluate(state, arg) for arg in node.args]
             types = [arg.dtype for arg in node.args]
+            if node.function.startswith("extern "):
+                name = node.function.removeprefix("extern ")
+                raise state.fail(f"{name} is foreign code, which only a compiler understands")
             if node.function in ("joined", "part_of"):
                 return _bits(state, node, args)
             if node.function in FUNCTIONS:

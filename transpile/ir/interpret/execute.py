@@ -90,6 +90,8 @@ def _statement(state: State, stmt: Stmt) -> None:
             good = mask_of(evaluate(state, node.condition))
             if some(without(state.mask, good)):
                 raise state.fail(f"assertion failed: {node.message or node.quote}")
+        case forms.Foreign():
+            raise state.fail(f"{node.name} is foreign code, which only a compiler understands")
         case forms.Print():
             pass  # values are what is asked for here; the emulator prints
         case _:

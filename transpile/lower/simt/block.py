@@ -14,6 +14,7 @@ from tile2c.transpile.ir.forms import (
     Copy,
     Declare,
     For,
+    Foreign,
     Gemm,
     If,
     Jump,
@@ -27,7 +28,7 @@ from tile2c.transpile.ir.forms import (
     Store,
     While,
 )
-from tile2c.transpile.ir.walk import expressions, loads, statements, writes
+from tile2c.transpile.ir.walk import expressions, loads, pointers, statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copy_loop
 from tile2c.transpile.lower.plan import CCall, CStmt, Declarator, Local, Loop, Repeat, Section, Sync
@@ -105,7 +106,7 @@ class BlockLowering:
             return self._if(stmt)
         if isinstance(stmt, AuthorSync):
             return [self._author_sync(stmt)]
-        if isinstance(stmt, Store | Let | Declare | Jump | Atomic | Assert | Print):
+        if isinstance(stmt, Store | Let | Declare | Jump | Atomic | Assert | Print | Foreign):
             return [self._scalar(stmt)]
         raise failure(
             "T2C502",
@@ -330,6 +331,11 @@ class BlockLowering:
                     atomic=isinstance(stmt, Atomic),
                 )
             )
+        accesses += [
+            Access(buffer=x.buffer.name, write="w" in x.access)
+            for x in pointers(stmt)
+            if x.buffer.scope == "global"
+        ]
         if isinstance(stmt, Let) and self.threads.values(stmt.value) is not None:
             self.threads.known[stmt.var.name] = stmt.value
         return Step(body=body, accesses=tuple(dict.fromkeys(accesses)), quote=stmt.quote)

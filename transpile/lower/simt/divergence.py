@@ -10,6 +10,7 @@ from tile2c.transpile.ir.forms import (
     Atomic,
     Declare,
     For,
+    Foreign,
     If,
     Jump,
     Let,
@@ -53,6 +54,8 @@ class Divergence:
                     self.names.add(stmt.var.name)
                 case Atomic() if stmt.result is not None:
                     self.names.add(stmt.result.name)
+                case Foreign():
+                    self.names |= {x.name for x in writes(stmt)}
                 case Declare():
                     if under or (stmt.init is not None and self.differs(stmt.init)):
                         self.names.add(stmt.buffer.name)

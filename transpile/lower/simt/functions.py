@@ -33,6 +33,8 @@ def lower_function(ctx: Context, expr: Call) -> Expr | None:
     name, args = expr.function, expr.args
     if name == "sigmoid":
         return _sigmoid(expr)
+    if name.startswith("extern "):
+        return CCall(dtype=expr.dtype, function=name.removeprefix("extern "), args=args)
     if name in ("joined", "part_of"):
         ctx.need(name)
         own = ctx.target.dialect.types[expr.dtype.name]

@@ -387,6 +387,7 @@ class LoweredLaunch:
             constants=constants,
             headers=headers(ctx, function),
             helpers=tuple(helpers),
+            sources=function.sources,
             bodies=bodies,
             entries=entries,
             launches=launches,

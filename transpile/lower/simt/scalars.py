@@ -12,6 +12,7 @@ from tile2c.transpile.ir.forms import (
     Atomic,
     Declare,
     For,
+    Foreign,
     If,
     Jump,
     Let,
@@ -36,6 +37,7 @@ from tile2c.transpile.lower.simt.atomics import lower_atomic
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.debugging import lower_assert, lower_print
 from tile2c.transpile.lower.simt.divergence import lasts
+from tile2c.transpile.lower.simt.foreign import lower_foreign
 from tile2c.transpile.lower.simt.values import Place, convert, guards
 
 
@@ -79,6 +81,8 @@ def _lower(ctx: Context, stmt: Stmt, place: Place) -> tuple[CStmt, ...]:
         return (Escape(kind=stmt.kind, comments=stmt.comments, remark=stmt.remark),)
     if isinstance(stmt, Assert):
         return (lower_assert(ctx, stmt, place),)
+    if isinstance(stmt, Foreign):
+        return (lower_foreign(ctx, stmt, place),)
     if isinstance(stmt, Print):
         return (lower_print(ctx, stmt, place),)
     raise failure(
