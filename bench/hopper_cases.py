@@ -36,6 +36,7 @@ SMALL_M = (
     "block_M=16 block_N=128 block_K=128 num_stages=4 threads=128",
 )
 FP8_TILES = (
+    "block_M=128 block_N=192 block_K=128 num_stages=5 threads=256",
     "block_M=256 block_N=128 block_K=128 num_stages=4 threads=256",
     "block_M=128 block_N=256 block_K=128 num_stages=4 threads=256",
     "block_M=128 block_N=128 block_K=128 num_stages=4 threads=256",

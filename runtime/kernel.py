@@ -125,6 +125,12 @@ class Kernel:
             session.finish()
         return found
 
+    def workspace_bytes(self, *args: object, **keywords: object) -> int:
+        """How large a workspace the call with these arguments takes; 0 where it takes none."""
+        bound = bind(self.record, args, keywords)
+        needed = self.record.workspace_bytes
+        return 0 if needed is None else evaluate(needed, {**bound.sizes, **self._integers(bound)})
+
     @contextmanager
     def _session(self, bound: Bound, stream: object) -> Iterator[Session]:
         """A session for one call; what closing it says does not hide why the call failed."""
@@ -194,6 +200,8 @@ class Kernel:
         if record.workspace_bytes is None:
             return None
         needed = evaluate(record.workspace_bytes, names)
+        if not needed:
+            return None
         if passed is None:
             return session.scratch(needed, record.workspace_align)
         found = view(passed, "workspace")
@@ -228,6 +236,10 @@ class Kernel:
         if item.map is None:
             raise ValueError(f"{self.record.file}: {item.kind} is not a kind of argument")
         pointer = pointers[item.map.tensor]
+        if item.map.in_workspace:
+            if scratch is None:
+                raise ValueError(f"{self.record.file}: a map of a workspace of unknown size")
+            pointer = scratch
         resolved = tensor_maps.resolve(item.map, names, pointer.address)
         return Value(session.encode(resolved), tensor_maps.ALIGN, pointer)
 

@@ -53,6 +53,7 @@ class MapRecord:
     fill: str = "zeros"
     offset: Expression = 0  # bytes from the tensor's start
     corners: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # of im2col: lower, upper
+    in_workspace: bool = False  # it describes a copy of the tensor there, from `offset` on
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ class KernelRecord:
     launches: tuple[Launch, ...]
     workspace_bytes: Expression | None
     workspace_align: int
+    workspace_optional: bool  # launches that take it may be left out, with the groups that hold no others
     modules: tuple[CompiledModule, ...]
     requires: tuple[str, ...] = ()  # what must hold of sizes and addresses for any launch
 
@@ -165,6 +167,7 @@ def record_of(entry: Mapping[str, Any]) -> KernelRecord:
         launches=tuple(_launch(item) for item in entry["launch"]),
         workspace_bytes=workspace.get("bytes"),
         workspace_align=workspace.get("align", 256),
+        workspace_optional=bool(workspace.get("optional")),
         modules=tuple(
             CompiledModule(m["arch"], m["file"], m["sha256"], m.get("text_sha256"))
             for m in entry.get("modules") or ()
@@ -228,5 +231,6 @@ def _launch_argument(item: Mapping[str, Any]) -> LaunchArgument:
             fill=item.get("fill") or "zeros",
             offset=item.get("offset") or 0,
             corners=_corners(item.get("im2col")),
+            in_workspace=bool(item.get("workspace")),
         ),
     )

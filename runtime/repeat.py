@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tile2c.runtime import dtypes, tensor_maps
+from tile2c.runtime.expressions import evaluate
 from tile2c.runtime.records import Argument, KernelRecord, Launch, LaunchArgument, MapRecord
 from tile2c.runtime.streams import stream_handle, stream_source
 from tile2c.runtime.tensors import HOST, allocator_like
@@ -166,7 +167,8 @@ class Repeats:
         """Remembers a call that has succeeded, if all of it can be repeated."""
         if any(t.device == HOST for t in call.bound.tensors.values()):
             return
-        if self.record.workspace_bytes is not None and call.workspace is None:
+        needed = self.record.workspace_bytes
+        if needed is not None and call.workspace is None and evaluate(needed, call.names):
             return
         made = _repeat(self.record, call)
         if made is None:
@@ -296,7 +298,8 @@ def _part(
         assert call.workspace is not None
         return _Address(places["\0workspace"], value.address - call.workspace)
     if item.map is not None:
-        return _Map(item.map, places[item.map.tensor], call.names, {})
+        place = "\0workspace" if item.map.in_workspace else item.map.tensor
+        return _Map(item.map, places[place], call.names, {})
     if item.kind == "scalar":
         dtype = item.dtype or record.argument(item.name).dtype
         if not dtype.startswith(("int", "uint", "bool")):

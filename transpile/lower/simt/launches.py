@@ -29,14 +29,16 @@ def lower_launches(function: Function, lower: One, printer: Callable[[Expr], str
         raise failure("T2C404", f"{function.name} launches nothing", function.span)
     plans: list[Plan] = []
     taken: set[str] = set()
+    group = 0
     for number, launch in enumerate(function.launches):
         name = _entry_name(function.name, launch, number, taken)
         taken.add(name)
         single = replace(function, name=name, launches=(launch,))
         plan = lower(single, launch, plans)
-        plans.append(_conditional(plan, launch, number, printer))
+        plans.append(_conditional(plan, launch, group, printer))
+        group += 1 + max((part.group for part in plan.launches), default=0)
     whole = plans[0] if len(plans) == 1 else _joined(function, plans)
-    return replace(whole, workspace=_workspace(function))
+    return _with_workspace(whole, function, plans)
 
 
 def _entry_name(name: str, launch: Launch, number: int, taken: set[str]) -> str:
@@ -51,13 +53,13 @@ def _entry_name(name: str, launch: Launch, number: int, taken: set[str]) -> str:
 
 
 def _conditional(plan: Plan, launch: Launch, group: int, printer: Callable[[Expr], str]) -> Plan:
-    """The plan's launches as one group, under the author's condition."""
+    """The plan's launches from this group on, under the author's condition."""
     condition = host_condition(launch.when, printer) if launch.when is not None else None
 
     def moved(part: LaunchPlan) -> LaunchPlan:
         both = [f"({text})" if condition and part.when else text
                 for text in (condition, part.when) if text]  # fmt: skip
-        return replace(part, group=group, when=" and ".join(both) or None)
+        return replace(part, group=group + part.group, when=" and ".join(both) or None)
 
     return replace(plan, launches=tuple(map(moved, plan.launches)))
 
@@ -123,6 +125,22 @@ def _role(arg: Arg, same: Sequence[Arg]) -> Arg:
     if roles <= {"in"}:
         return replace(arg, role="in")
     return replace(arg, role="out" if roles == {"out"} else "inout")
+
+
+def _with_workspace(whole: Plan, function: Function, plans: Sequence[Plan]) -> Plan:
+    """The plan with the author's scratch tensors, and behind them those that lowering added.
+
+    These are only asked for where some launch wants them, unless the author's have to be there anyway.
+    """
+    authors = _workspace(function)
+    parts = list(authors)
+    for part in {part.name: part for plan in plans for part in plan.workspace}.values():
+        offset = b.add(parts[-1].offset, parts[-1].bytes) if parts else const(0)
+        parts.append(replace(part, offset=offset))
+    wanted = dict.fromkeys(plan.workspace_when for plan in plans if plan.workspace_when)
+    one = len(wanted) == 1
+    when = "" if authors else " or ".join(text if one else f"({text})" for text in wanted)
+    return replace(whole, workspace=tuple(parts), workspace_when=when)
 
 
 def _workspace(function: Function) -> tuple[Workspace, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tile2c.runtime.records import (
     Expression,
+    KernelRecord,
     Launch,
     LaunchArgument,
     MapRecord,
@@ -49,7 +51,7 @@ def write(
     title  the first line of the kernel's file     again  the command that writes both
     """
     assert target.host is not None
-    record = record_of(entry)
+    record = _without_optional_workspace(record_of(entry))
     names = names_for(record, target)
     scalars = {a.name for a in record.arguments if a.kind == "scalar"}
     tensors = {a.name: names.of[a.name] for a in record.arguments if a.kind == "tensor"}
@@ -113,6 +115,18 @@ def write(
         **source,
     )
     return Launcher(fit(header) + "\n", fit(text) + "\n", names)
+
+
+def _without_optional_workspace(record: KernelRecord) -> KernelRecord:
+    """The kernel as it runs without a workspace, where it can: callers need not bring one."""
+    if not record.workspace_optional:
+        return record
+
+    def takes(item: LaunchArgument) -> bool:
+        return item.kind == "workspace" or (item.map is not None and item.map.in_workspace)
+
+    launches = tuple(x for x in record.launches if not any(map(takes, x.arguments)))
+    return replace(record, launches=launches, workspace_bytes=None)
 
 
 def _version() -> str:

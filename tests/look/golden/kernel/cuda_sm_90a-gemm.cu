@@ -10,7 +10,9 @@
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   text     sha256 ef36112d8b51  (edit freely: `tile2c --merge` keeps your changes)
+//   repack   K % 8 != 0 or N % 8 != 0: where that pays, A and B are copied to aligned rows of a
+//            workspace first, C is copied from there at the end
+//   text     sha256 e8f374f1e890  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -304,9 +306,11 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm(
 
     // Neighbouring blocks share rows of A and columns of B while these are in the cache.
     // T.use_swizzle(10): blocks that run together share tiles of both operands
-    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (10 * gridDim.x);
-    const int panel_rows = min(10, int(gridDim.y - panel * 10)), within = tile % (10 * gridDim.x);
-    const int bx = within / panel_rows, by = panel * 10 + within % panel_rows;
+    const int panel_size = 10;  // rows of blocks
+    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (panel_size * gridDim.x);
+    const int panel_rows = min(panel_size, int(gridDim.y - panel * panel_size));
+    const int within = tile % (panel_size * gridDim.x);
+    const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
     const int ko_end = (K + block_K - 1) / block_K;
 
     if (threadIdx.x == 0) {
@@ -400,9 +404,11 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
 
     // Neighbouring blocks share rows of A and columns of B while these are in the cache.
     // T.use_swizzle(10): blocks that run together share tiles of both operands
-    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (10 * gridDim.x);
-    const int panel_rows = min(10, int(gridDim.y - panel * 10)), within = tile % (10 * gridDim.x);
-    const int bx = within / panel_rows, by = panel * 10 + within % panel_rows;
+    const int panel_size = 10;  // rows of blocks
+    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (panel_size * gridDim.x);
+    const int panel_rows = min(panel_size, int(gridDim.y - panel * panel_size));
+    const int within = tile % (panel_size * gridDim.x);
+    const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int warp_m = warp / 2 * 32, warp_n = warp % 2 * 64;  // 4 x 2 warps of 32 x 64
 
@@ -475,4 +481,25 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
                 for (int v = 0; v < 2; ++v) C_part[v] = __float2half_rn(C_local[m][n][h * 2 + v]);
                 store_whole_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
             }
+}
+
+// Copies rows to where others can start, element by element; a block a part of a row.
+extern "C" __global__ void __launch_bounds__(256) gemm_rows_float16(const half* __restrict__ from,
+                                                                    half* __restrict__ to,
+                                                                    int columns, int from_pitch,
+                                                                    int to_pitch) {
+    const int chunks = (columns + 2047) / 2048;
+    const int row = blockIdx.x / chunks;
+    const int first = blockIdx.x % chunks * 2048 + threadIdx.x;
+    half kept[8];  // all on their way before the first is stored
+    UNROLL
+    for (int turn = 0; turn < 8; ++turn) {
+        const int column = first + turn * 256;
+        if (column < columns) kept[turn] = from[size_t(row) * from_pitch + column];
+    }
+    UNROLL
+    for (int turn = 0; turn < 8; ++turn) {
+        const int column = first + turn * 256;
+        if (column < columns) to[size_t(row) * to_pitch + column] = kept[turn];
+    }
 }

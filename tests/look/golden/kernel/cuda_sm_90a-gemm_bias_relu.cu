@@ -10,7 +10,8 @@
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   text     sha256 369849951bc0  (edit freely: `tile2c --merge` keeps your changes)
+//   repack   K % 8 != 0: where that pays, A is copied to aligned rows of a workspace first
+//   text     sha256 c6e2682994e4  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -323,9 +324,11 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm_bias_relu(
     auto& [A_shared, B_shared, full, empty] = *reinterpret_cast<Shared*>(shared_bytes);
 
     // Panels of 8 rows of tiles: blocks that run together share operands
-    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (8 * gridDim.x);
-    const int panel_rows = min(8, int(gridDim.y - panel * 8)), within = tile % (8 * gridDim.x);
-    const int bx = within / panel_rows, by = panel * 8 + within % panel_rows;
+    const int panel_size = 8;  // rows of blocks
+    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (panel_size * gridDim.x);
+    const int panel_rows = min(panel_size, int(gridDim.y - panel * panel_size));
+    const int within = tile % (panel_size * gridDim.x);
+    const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
     const int ko_end = (K + block_K - 1) / block_K;
 
     if (threadIdx.x == 0) {
@@ -521,4 +524,24 @@ extern "C" __global__ void __launch_bounds__(256) gemm_bias_relu_any(
                 for (int v = 0; v < 2; ++v) C_part[v] = __float2half_rn(C_local[m][n][h * 2 + v]);
                 store_whole_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
             }
+}
+
+// Copies rows to where others can start, element by element; a block a part of a row.
+extern "C" __global__ void __launch_bounds__(256) gemm_bias_relu_rows_float16(
+    const half* __restrict__ from, half* __restrict__ to, int columns, int from_pitch,
+    int to_pitch) {
+    const int chunks = (columns + 2047) / 2048;
+    const int row = blockIdx.x / chunks;
+    const int first = blockIdx.x % chunks * 2048 + threadIdx.x;
+    half kept[8];  // all on their way before the first is stored
+    UNROLL
+    for (int turn = 0; turn < 8; ++turn) {
+        const int column = first + turn * 256;
+        if (column < columns) kept[turn] = from[size_t(row) * from_pitch + column];
+    }
+    UNROLL
+    for (int turn = 0; turn < 8; ++turn) {
+        const int column = first + turn * 256;
+        if (column < columns) to[size_t(row) * to_pitch + column] = kept[turn];
+    }
 }

@@ -12,6 +12,7 @@ from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.helper_order import ordered
 from tile2c.transpile.lower.simt.hopper.launch import OTHERS_NAMES, Given, WithRoles
 from tile2c.transpile.lower.simt.hopper.panels import with_panels
+from tile2c.transpile.lower.simt.hopper.repack import with_repacking
 from tile2c.transpile.lower.simt.hopper.staging import drop_staging
 from tile2c.transpile.lower.simt.hopper.team import unaligned_flag
 from tile2c.transpile.lower.simt.hopper.unfit import Crowded, Unfit
@@ -21,7 +22,7 @@ from tile2c.transpile.targets.simt import SimtTarget
 _RESERVED = frozenset(
     (
         "ring ring_stages full empty ready warpgroup group_m group_n aligned "
-        "Shared shared_bytes Ring TensorMap"
+        "Shared shared shared_bytes Ring TensorMap"
     ).split()
 )
 
@@ -121,9 +122,10 @@ def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
     words = conditions_in_words(mine.requires, {arg.name for arg in mine.args})
     entry = replace(entry, comments=(f"For rows that TMA can load: {words}.",))
     fallback = replace(theirs.launches[1], entry=rest.name)
+    direct = whole.launch_of(entry, condition)
     helpers = {str(helper): helper for helper in (*mine.helpers, *theirs.helpers)}
     constants = {c.name for c in (*mine.constants, *theirs.constants)}
-    return replace(
+    plan = replace(
         mine,
         constants=(
             *(c for c in whole.ctx.function.constants if c.name in constants),
@@ -132,7 +134,8 @@ def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
         headers=tuple(dict.fromkeys((*mine.headers, *theirs.headers))),
         helpers=tuple(ordered(list(helpers.values()))),
         entries=(entry, rest),
-        launches=(whole.launch_of(entry, condition), fallback),
+        launches=(direct, fallback),
         choices=(*mine.choices, *theirs.choices),
         requires=(),
     )
+    return with_repacking(plan, whole, direct)
