@@ -28,6 +28,7 @@ __all__ = [
     "TensorArgument",
     "ValueArgument",
     "load",
+    "load_program",
 ]
 
 
@@ -65,3 +66,28 @@ def load(
     text = Path(path).read_text(encoding="utf-8")
     request = BuildRequest(file, text, known, bool(checks), brief)
     return EmulatedModule(build(request), file=file, checks=checks)
+
+
+def load_program(
+    path: Path,
+    *,
+    family: str,
+    arch: str,
+    kernels: tuple[str, ...],
+    checks: frozenset[str] = frozenset(),
+) -> EmulatedModule:
+    """The kernels of a whole program's file, its host code left out; as a vendor's sample is.
+
+    kernels  the ones to be launched; those of templates with arguments, `scale<16>`
+    Raises what `load` raises.
+    """
+    from tile2c.runtime.emulate.compiler import INCLUDE
+    from tile2c.runtime.emulate.text.device_part import device_part
+
+    known = find_arch(family, arch)
+    if known is None:
+        raise BackendUnavailable(f"the emulator has no model of {family}:{arch}")
+    text = device_part(path, INCLUDE / known.folder)
+    instances = tuple(name for name in kernels if "<" in name)
+    request = BuildRequest(str(path), text, known, bool(checks), instances=instances)
+    return EmulatedModule(build(request), file=str(path), checks=checks)

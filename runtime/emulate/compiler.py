@@ -22,6 +22,7 @@ from tile2c.runtime.emulate.text.rewrite import TextError, hide_includes, rewrit
 from tile2c.runtime.errors import BackendUnavailable, KernelError
 
 _HERE = Path(__file__).parent
+INCLUDE = _HERE / "include"
 TOLD_AFTER = 1.0  # seconds
 _LIBRARY_FOLDERS = ("core", "models")
 _LANGUAGE = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fwrapv",
@@ -29,10 +30,12 @@ _LANGUAGE = ["-std=c++17", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing
 _LIBRARY_FLAGS = [*_LANGUAGE, "-g1"]
 # What runs once a launch need not be fast, and compiles in a third of the time.
 _COLD = {"launch", "report", "signals", "arena", "mbarrier", "bulk", "cluster"}
+# Large frames touch each page, so that one that is too large meets the page below its stack.
+_FRAMES = "-fstack-clash-protection"
 # Equal calls stay apart: the place of a call is its line in reports.
-_PLAIN = [*_LANGUAGE, "-O2", "-g1", "-fno-crossjumping", "-fno-tree-tail-merge"]
+_PLAIN = [*_LANGUAGE, _FRAMES, "-O2", "-g1", "-fno-crossjumping", "-fno-tree-tail-merge"]
 # The kernel calls our hooks before each load and store; it is not linked with the sanitizer.
-_CHECKED = [*_LANGUAGE, "-O1", "-g1", "-fsanitize=thread",
+_CHECKED = [*_LANGUAGE, _FRAMES, "-O1", "-g1", "-fsanitize=thread",
             "--param", "tsan-instrument-func-entry-exit=0", "-fsanitize=alignment"]  # fmt: skip
 
 
@@ -168,6 +171,7 @@ class BuildRequest:
     arch: Arch
     checked: bool
     brief: bool = False  # no optimisation, for kernels that are small and run once
+    instances: tuple[str, ...] = ()  # of kernel templates
 
     @property
     def flags(self) -> list[str]:
@@ -230,13 +234,13 @@ def build(request: BuildRequest) -> Path:
     without a compiler.
     """
     flags = request.flags
-    identity = (request.text, *flags, *_macros(request), *_own_headers(request.arch))
+    identity = (request.text, *request.instances, *flags, *_macros(request), *_own_headers(request.arch))
     identity = (*identity, _sources_digest(), _text_step_digest())
     target = cache_folder() / f"kernel-{_digest(part.encode() for part in identity)}.so"
     if target.exists():
         return target
     try:
-        source = rewrite(_preprocess(request), request.arch.name)
+        source = rewrite(_preprocess(request), request.arch.name, request.instances)
     except TextError as error:
         raise KernelError(error.message, file=request.file, line=error.line) from None
     include = _HERE / "include"

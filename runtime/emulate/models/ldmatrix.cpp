@@ -43,6 +43,17 @@ void run(Group& g) {
             }
 }
 
+// Two matrices of 16 rows of 16 bytes, transposed: registers hold four rows of a column, eight columns of
+// both matrices before the next eight.
+void run_bytes(Group& g) {
+    for (int lane = 0; lane < 32; ++lane)
+        for (int r = 0; r < 4; ++r)
+            for (int e = 0; e < 4; ++e) {
+                const unsigned char* row = at(g, 4 * (lane % 4) + e + 16 * (r % 2)).row;
+                reinterpret_cast<unsigned char*>(&at(g, lane).registers[r])[e] = row[lane / 4 + 8 * (r / 2)];
+            }
+}
+
 void prepare(Move& op, uint32_t address, Access access, const char* name, void* pc) {
     Fiber* f = me();
     enter(f);
@@ -63,6 +74,13 @@ void emu_ldmatrix(int count, int transposed, uint32_t* registers, uint32_t addre
     prepare(op, address, Access::READ, "ldmatrix", EMU_CALLER);
     collective_of_all("ldmatrix", &op, run<true>, EMU_CALLER);
     std::memcpy(registers, op.registers, 4 * size_t(count));
+}
+
+void emu_ldmatrix_bytes(uint32_t* registers, uint32_t address) {
+    Move op{nullptr, 4, true, {}};
+    prepare(op, address, Access::READ, "ldmatrix", EMU_CALLER);
+    collective_of_all("ldmatrix", &op, run_bytes, EMU_CALLER);
+    std::memcpy(registers, op.registers, sizeof(op.registers));
 }
 
 void emu_stmatrix(int count, int transposed, const uint32_t* registers, uint32_t address) {

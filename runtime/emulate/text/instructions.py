@@ -112,7 +112,9 @@ rule(r"cp\.async\.wait_all", "cp_async_wait_all", "sm_80")
 
 
 # ---- matrices
-def _matrix_move(model: str) -> Callable[[Match], str]:
+def matrix_move(model: str) -> Callable[[Match], str]:
+    """ldmatrix and stmatrix: how many matrices, and whether they are transposed."""
+
     def call(match: Match) -> str:
         transposed = "true" if match.group("trans") else "false"
         return f"{model}<{match.group('count')}, {transposed}>"
@@ -121,8 +123,8 @@ def _matrix_move(model: str) -> Callable[[Match], str]:
 
 
 _MOVE = r"\.sync\.aligned\.m8n8\.x(?P<count>[124])(?P<trans>\.trans)?\.shared(::cta)?\.b16"
-rule(r"ldmatrix" + _MOVE, _matrix_move("ldmatrix"), "sm_75")
-rule(r"stmatrix" + _MOVE, _matrix_move("stmatrix"), "sm_90")
+rule(r"ldmatrix" + _MOVE, matrix_move("ldmatrix"), "sm_75")
+rule(r"stmatrix" + _MOVE, matrix_move("stmatrix"), "sm_90")
 
 _MMA = (
     r"mma\.sync\.aligned\.m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)\.(?P<a_major>row|col)\.(?P<b_major>row|col)"

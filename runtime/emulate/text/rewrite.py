@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tile2c.runtime.emulate.text.asm import TextError, parse_statement
@@ -120,10 +121,11 @@ def _table(kernels: list[Kernel]) -> str:
     )
 
 
-def rewrite(text: str, arch: str) -> str:
+def rewrite(text: str, arch: str, instances: Sequence[str] = ()) -> str:
     """C++ for one preprocessed file.
 
-    arch  the target, as `sm_80`: instructions that it lacks are refused
+    arch       the target, as `sm_80`: instructions that it lacks are refused
+    instances  kernels of templates, as `scale<16>`, that can be launched as well
     Raises TextError with the author's line.
     """
     tokens = rewrite_vectors(tokenize(text))
@@ -157,6 +159,7 @@ def rewrite(text: str, arch: str) -> str:
                 kernels.append(kernel)
         out.append(token.text)
         at += 1
+    kernels += [Kernel(name, "", "") for name in instances]
     return show_includes("".join(out)) + _table(kernels)
 
 

@@ -16,6 +16,15 @@ void emu_cp_async_wait(int pending);
 #include "vec.h"
 #include "mfma.h"
 
+// Bits of a word: where they start and how many, of which five bits count.
+EMU_INLINE unsigned __bitextract_u32(unsigned x, unsigned start, unsigned width) {
+    return x >> (start & 31) & ((1u << (width & 31)) - 1);
+}
+EMU_INLINE unsigned __bitinsert_u32(unsigned x, unsigned y, unsigned start, unsigned width) {
+    const unsigned mask = ((1u << (width & 31)) - 1) << (start & 31);
+    return (x & ~mask) | (y << (start & 31) & mask);
+}
+
 // HIP's own vectors have arithmetic.
 #define EMU_OP(op)                                                                                  \
     EMU_INLINE float2 operator op(float2 a, float2 b) { return {a.x op b.x, a.y op b.y}; }          \
