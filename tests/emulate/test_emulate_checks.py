@@ -180,6 +180,17 @@ def test_a_crash_leaves_the_process_usable(run: Any) -> None:
     assert go(run, "    z[t] = 1;", checks=frozenset()).sum() == 64
 
 
+@pytest.mark.parametrize("elements", [40_000, 1_000_000])
+@pytest.mark.parametrize("checks", [frozenset(), frozenset(("races", "memory"))])
+def test_local_arrays_that_are_too_large(run: Any, elements: int, checks: frozenset[str]) -> None:
+    """Nobody else's stack is touched, and the process goes on."""
+    body = f"""    int a[{elements}]; for (int i = 0; i < {elements}; i += 999) a[i] = x[i % 64];
+    int s = 0; for (int i = 0; i < {elements}; i += 999) s += a[i + (t & x[0])]; z[t] = s;"""
+    with pytest.raises(KernelError, match="more local memory than the emulator gives"):
+        go(run, body, checks=checks)
+    assert go(run, "    z[t] = 1;", checks=checks).sum() == 64
+
+
 def test_launch_is_checked(run: Any) -> None:
     text = 'extern "C" __global__ void __launch_bounds__(64) k(int* z, int n, double s) {}\n'
     z = np.zeros(4, np.int32)
