@@ -1,12 +1,13 @@
 """Runs the public examples' kernels through the command, one at a time, and counts what comes out.
 
-    python tests/examples/public_examples.py EXAMPLES OUT [FILE ...]
+    python tests/examples/public_examples.py EXAMPLES OUT [--jobs N] [FILE ...]
 
 What became of a file is kept in OUT: a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import shutil
@@ -15,6 +16,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -144,11 +146,24 @@ def report(found: list[Outcome]) -> str:
 
 
 def main() -> None:
-    root, out, *names = sys.argv[1:]
+    """Several files at once with `--jobs N`; of them only every Nth with `--part I/N`."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--part", default="0/1")
+    options = parser.parse_intermixed_args()
+    index, parts = map(int, options.part.split("/"))
+    names = options.files or listed()[index::parts]
+    compiler = shutil.which("nvcc")
     found: list[Outcome] = []
-    for name in names or listed():
-        found += outcomes(Path(root), name, Path(out), shutil.which("nvcc"))
-        print(report(found[-1:]), flush=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        runs = [pool.submit(outcomes, options.root, name, options.out, compiler) for name in names]
+        for run in as_completed(runs):
+            found += run.result()
+            for one in run.result():
+                print(json.dumps(asdict(one)), flush=True)
     print(report(found))
 
 

@@ -5,7 +5,8 @@ Each example is run in a process of its own, as its author wrote it, with a stan
 
     python tests/examples/reference_runs.py EXAMPLES OUT [--dry] [--jobs N] [--part I/N] [FILE ...]
 
-needs torch; a device unless `--dry`, with which kernels are only made and their arguments bound. One line a file, and
+needs torch; a device unless `--dry`, with which kernels are only made and their arguments bound. One line
+a file, and
 the counts. Texts stay in OUT, so that a dry run elsewhere can make them beforehand.
 """
 

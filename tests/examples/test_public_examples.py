@@ -1,7 +1,8 @@
 """TileLang's public examples: every kernel of them is written for sm_90a and compiles.
 
 Slow, and of a checkout that is not here: TILELANG_EXAMPLES names its folder `examples`.
-TILELANG_EXAMPLES_OUT may name a folder in which texts and outcomes stay: a run that was stopped goes on there.
+TILELANG_EXAMPLES_OUT may name a folder in which texts and outcomes stay: a run that was stopped goes
+on there.
 """
 
 from __future__ import annotations
