@@ -41,13 +41,27 @@ _HINTS = (Order, SetRegisters, Hold)  # outside a schedule of the author's own
 
 def by_hand(launch: Launch) -> bool:
     """Whether the author says himself who does what when."""
-    if launch.barriers or launch.cluster != (1, 1, 1):
+    if launch.barriers or launch.cluster != (1, 1, 1) or keeps_order(launch):
         return True
     return any(
         isinstance(stmt, BulkCopy)
         or (isinstance(stmt, Gemm) and stmt.asynchronous)
         or (isinstance(stmt, If) and _of_roles(stmt) and _multiplies(stmt))
         for stmt in statements(launch.body)
+    )
+
+
+def keeps_order(launch: Launch) -> bool:
+    """Whether the author lets some threads wait for others by named barriers, in an order of his own."""
+    return bool(named_barriers(launch))
+
+
+def named_barriers(launch: Launch) -> frozenset[int]:
+    """Numbers of the named barriers that the author uses."""
+    return frozenset(
+        stmt.barrier
+        for stmt in statements(launch.body)
+        if isinstance(stmt, AuthorSync) and stmt.barrier is not None
     )
 
 
@@ -81,7 +95,7 @@ def settle(function: Function, target: Target) -> Function:
 def _refuse(launch: Launch, target: str, threads: bool) -> None:
     for what, stmt in _needs(launch):
         raise failure(
-            "T2C570",
+            "T2C590",
             f"{what}, which {target} does not have",
             stmt.span,
             help="--target cuda:sm_90a, or T.Pipelined and T.copy, which every target schedules itself",
@@ -92,7 +106,7 @@ def _refuse(launch: Launch, target: str, threads: bool) -> None:
         roles = isinstance(stmt, If) and _of_roles(stmt)
         if roles or (isinstance(stmt, AuthorSync) and stmt.barrier is not None):
             what = "T.ws needs" if roles else "named barriers need"
-            raise failure("T2C570", f"{what} threads, which {target} does not have", stmt.span)
+            raise failure("T2C590", f"{what} threads, which {target} does not have", stmt.span)
 
 
 def _needs(launch: Launch) -> Iterator[tuple[str, Stmt]]:

@@ -97,8 +97,8 @@ STATEMENTS = frozenset(
     thread_return loop_break ptx_commit_group ptx_wait_group ptx_cp_async cp_async_barrier_noinc
     mbarrier_arrive mbarrier_wait_parity mbarrier_expect_tx mbarrier_arrive_expect_tx
     tma_store_arrive tma_store_wait fence_proxy_async cluster_sync cluster_arrive cluster_wait
-    named_barrier_arrive warpgroup_fence_operand warpgroup_arrive warpgroup_commit_batch warpgroup_wait wait_wgmma
-    set_max_nreg inc_max_nreg dec_max_nreg evaluate import_source rng_init atomic_store stg32 stg64
+    warpgroup_fence_operand warpgroup_arrive warpgroup_commit_batch warpgroup_wait wait_wgmma
+    named_barrier_arrive set_max_nreg inc_max_nreg dec_max_nreg evaluate import_source rng_init atomic_store stg32 stg64
     stg128 stg256 assume annotate_safe_value annotate_layout annotate_restrict_buffers
     annotate_min_blocks_per_sm use_swizzle finalize_reducer reducer_init reducer_update""".split()
 )

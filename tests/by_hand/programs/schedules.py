@@ -238,7 +238,7 @@ def relay(A, rows=8, columns=32, dtype=T.float32):
     A: T.Tensor((M, columns), dtype)
     B = T.empty((M, columns), dtype)
 
-    with T.Kernel(1, threads=256) as bx:
+    with T.Kernel(1, threads=256):
         tile = T.alloc_shared((rows, columns), dtype)
         for step in T.serial(T.ceildiv(M, rows)):
             with T.ws(0):

@@ -121,7 +121,7 @@ class BlockLowering:
         if stmt.barrier is not None:
             if not self.ctx.target.named_barriers:
                 raise failure(
-                    "T2C570",
+                    "T2C590",
                     f"named barriers of some threads, which {self.ctx.target.name} does not have",
                     stmt.span,
                 )

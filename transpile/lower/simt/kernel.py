@@ -19,7 +19,7 @@ from tile2c.transpile.ir.forms import (
 )
 from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.by_hand import by_hand
+from tile2c.transpile.lower.by_hand import by_hand, keeps_order, named_barriers
 from tile2c.transpile.lower.desugar import copies_as_loops
 from tile2c.transpile.lower.plan import (
     Arc,
@@ -246,6 +246,7 @@ class LoweredLaunch:
 
     def _lower(self) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
         ctx = self.ctx
+        ctx.named_barriers = named_barriers(ctx.launch)
         settled = self._settled()
         self.body = settled.body
         choose_layouts(ctx, settled.gemms, settled.plans)
@@ -261,7 +262,10 @@ class LoweredLaunch:
         try:
             leaves = Divergence(ctx.launch.body).leaves(ctx.launch.body, ("return",))
             placed = place_barriers(
-                only_accesses_to(nodes, shared_names), leaves=leaves, overlays=ctx.overlays
+                only_accesses_to(nodes, shared_names),
+                leaves=leaves,
+                overlays=ctx.overlays,
+                by_hand=ctx.threads if keeps_order(ctx.launch) else 0,
             )
             called = functions_in(placed[0])
             for name in ("threads_sync", "wave_sync"):

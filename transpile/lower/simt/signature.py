@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tile2c.transpile.ir.expr import Cast, Const
 from tile2c.transpile.ir.forms import Function, Param, Print
-from tile2c.transpile.ir.walk import statements
+from tile2c.transpile.ir.walk import expressions, statements
+from tile2c.transpile.ir.walk import parts as expression_parts
 from tile2c.transpile.lower.plan import ScalarArg, TensorArg
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.uses import parts
@@ -56,6 +57,14 @@ def _types(function: Function) -> list[str]:
     used = [p.tensor.dtype for p in function.params if p.tensor is not None]
     used += [p.scalar.dtype for p in function.params if p.scalar is not None]
     used += [x.dtype for launch in function.launches for x in launch.buffers]
+    used += [
+        part.dtype
+        for launch in function.launches
+        for stmt in statements(launch.body)
+        for expr in expressions(stmt)
+        for part in expression_parts(expr)
+        if isinstance(part, Cast)  # a type that only a conversion passes through
+    ]
     return list(dict.fromkeys(dtype.name for dtype in used))
 
 

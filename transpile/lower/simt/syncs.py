@@ -48,8 +48,7 @@ def place_barriers(
     if leaves:  # some threads return early and would be missed
         tree.divergent.add(())
     arcs = tree.arcs()
-    met = tree.met() if by_hand else set[Path]()
-    chosen = cheapest([arc for arc in arcs if not arc.gaps & met], tree.cost)
+    chosen = cheapest(tree.left(arcs) if by_hand else list(arcs), tree.cost)
     orders = {gap: _orders(gap, chosen, arcs) for gap in chosen}
     return tree.with_barriers(orders), tuple(a.arc for a in arcs)
 
@@ -299,15 +298,16 @@ class _Tree:
         inner = [part for part in self.teams if path[: len(part)] == part]
         return self.teams[max(inner, key=len)] if inner else None
 
-    def met(self) -> set[Path]:
-        """Gaps in front of the author's own barriers of all threads that get there."""
-        found = set()
+    def left(self, arcs: Sequence[OpenArc]) -> list[OpenArc]:
+        """What the author's own barriers of all threads that get there leave open; where no barrier can
+        stand, he keeps order himself."""
+        met = set()
         for place in self.places:
             team = self._team(place.path)
             everyone = team is None and place.step.meets == self.threads
             if everyone or (team is not None and place.step.meets == team.count):
-                found.add(place.path)
-        return found
+                met.add(place.path)
+        return [arc for arc in arcs if arc.gaps and not arc.gaps & met]
 
     def _strangers(self, source: _Place, sink: _Place) -> bool:
         """Whether no thread does both."""

@@ -51,7 +51,7 @@ def boxes_of(
         described = box_of(ctx, tensor, slabs, b.known(slabs.rows) or 0)
     except Unfit as reason:
         raise failure(
-            "T2C572",
+            "T2C592",
             f"TMA cannot do this copy: {reason}",
             copy.span,
             help="T.copy moves any tile, and T.Pipelined lets it run ahead",

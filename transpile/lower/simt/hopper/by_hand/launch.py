@@ -9,7 +9,6 @@ from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.expr import Expr, Var, const
 from tile2c.transpile.ir.forms import (
-    AuthorSync,
     BulkCopy,
     For,
     Function,
@@ -19,6 +18,7 @@ from tile2c.transpile.ir.forms import (
 )
 from tile2c.transpile.ir.walk import statements as all_statements
 from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.by_hand import named_barriers
 from tile2c.transpile.lower.facts import Facts
 from tile2c.transpile.lower.plan import (
     Arc,
@@ -127,12 +127,7 @@ class ByHand(ordinary.LoweredLaunch):
         for name in sorted(_RESERVED):
             ctx.namer.author(name)
         ctx.facts = self._facts_of_launch()
-        inside = list(all_statements(self.body))
-        ctx.named_barriers = frozenset(
-            stmt.barrier
-            for stmt in inside
-            if isinstance(stmt, AuthorSync) and stmt.barrier is not None
-        )
+        ctx.named_barriers = named_barriers(ctx.launch)
         check_registers(ctx, self.body)
         settled = self._settled()
         self.body = settled.body

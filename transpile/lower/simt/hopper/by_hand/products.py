@@ -66,7 +66,7 @@ def _plan(ctx: Context, gemm: Gemm, team: Range) -> WarpgroupPlan:
     first, count = team
     if first % THREADS or count % THREADS:
         raise failure(
-            "T2C571",
+            "T2C591",
             f"threads {first} to {first + count - 1} do this product: they are no whole warpgroups of "
             f"{THREADS}",
             gemm.span,
@@ -74,7 +74,7 @@ def _plan(ctx: Context, gemm: Gemm, team: Range) -> WarpgroupPlan:
     for region in (gemm.c, *(x for x in (gemm.a, gemm.b) if x.buffer.scope == "fragment")):
         if not _whole(region):
             raise failure(
-                "T2C571",
+                "T2C591",
                 f"a product takes the fragment {region.buffer.name} whole, not a part of it",
                 region.span or gemm.span,
             )
@@ -85,7 +85,7 @@ def _plan(ctx: Context, gemm: Gemm, team: Range) -> WarpgroupPlan:
         _check_held(gemm, plan)
     except Unfit as reason:
         raise failure(
-            "T2C571",
+            "T2C591",
             f"this product cannot be done by wgmma: {reason}",
             gemm.span,
             help="kernels without barriers of their own are planned by tile2c, on other units too",

@@ -267,7 +267,7 @@ class HandLowering(BlockLowering):
         ctx, product = self.ctx, self.schedule.products[id(stmt)]
         if self._team() != product.team:
             raise failure(
-                "T2C571",
+                "T2C591",
                 "this product stands under a condition that only some threads of its warpgroups meet",
                 stmt.span,
             )

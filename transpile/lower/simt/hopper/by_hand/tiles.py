@@ -97,7 +97,7 @@ def _check_operand(ctx: Context, tile: Tile, region: Region, gemm: Gemm) -> None
     if tile.slabs is None:
         rows, columns = (const(1), *tile.buffer.shape)[-2:]
         raise failure(
-            "T2C571",
+            "T2C591",
             f"{name} has {b.known(rows)} rows of {(b.known(columns) or 0) * tile.buffer.dtype.bytes} bytes: "
             "wgmma reads groups of 8 rows of multiples of 32 bytes",
             span,
@@ -105,18 +105,18 @@ def _check_operand(ctx: Context, tile: Tile, region: Region, gemm: Gemm) -> None
     dims = matrix_dims(region)
     if dims != (len(region.ranges) - 2, len(region.ranges) - 1):
         raise failure(
-            "T2C571", f"the matrix in {name} is not made of its last two dimensions", span
+            "T2C591", f"the matrix in {name} is not made of its last two dimensions", span
         )
     along_k = gemm.transpose_b if region is gemm.b else not gemm.transpose_a
     unit = 32 // tile.buffer.dtype.bytes if along_k else tile.slabs.width
     row, column = region.ranges[-2].start, region.ranges[-1].start
     if not ctx.facts.divisible(row, _ROWS):
         raise failure(
-            "T2C571", f"rows of {name} are read from a row that is no multiple of 8", span
+            "T2C591", f"rows of {name} are read from a row that is no multiple of 8", span
         )
     if not ctx.facts.divisible(column, unit):
         raise failure(
-            "T2C571", f"columns of {name} are read from one that is no multiple of {unit}", span
+            "T2C591", f"columns of {name} are read from one that is no multiple of {unit}", span
         )
 
 
