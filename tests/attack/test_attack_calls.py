@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tile2c
 from attack_harness import elements
+from tile2c.transpile.cli.main import main
 
 
 @pytest.fixture(scope="module")
@@ -43,3 +44,23 @@ def test_defines_of_numpy(tmp_path: Path, value: object) -> None:
     defines = {"N": value}
     kernels = tile2c.build(str(source), str(tmp_path / "out"), target="cuda:sm_80", defines=defines)
     assert list(kernels) == ["kern"]
+
+
+def test_none_is_a_value(tmp_path: Path) -> None:
+    """It is no number that a grid can take; before, the default stood in for it."""
+    source = tmp_path / "input.py"
+    source.write_text(elements().replace("make(N=None)", "make(N=None, step=128)"))
+    source.write_text(source.read_text().replace("T.ceildiv(N, 128)", "T.ceildiv(N, step)"))
+    out = str(tmp_path / "out")
+    with pytest.raises(tile2c.TranspileError, match="None"):
+        tile2c.build(str(source), out, target="cuda:sm_80", defines={"step": None})
+
+
+def test_a_promise_that_a_value_breaks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "input.py"
+    source.write_text(elements())
+    command = [str(source), "-o", str(tmp_path / "out"), "-D", "N%8=0"]
+    for values in (["-D", "N=12"], ["-D", "kern.N=12"]):
+        assert main([*command, *values]) == 2
+        assert "N%8=0 contradicts -D" in capsys.readouterr().err
+    assert main([*command, "-D", "N=16"]) == 0

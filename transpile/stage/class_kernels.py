@@ -83,7 +83,7 @@ def bound_method(
         value = arguments.get(name, default)
         if isinstance(fixed, Dynamic):
             value = MISSING
-        elif fixed is not None:
+        elif not isinstance(fixed, Missing):
             value = fixed
         if isinstance(value, Missing):
             value = ev.declare_size(name, "int32", method.cls.node, dynamic=False)

@@ -10,7 +10,7 @@ from dataclasses import field
 
 from tile2c.transpile.record import record
 from tile2c.transpile.stage.device import Device
-from tile2c.transpile.stage.values import DType, Value
+from tile2c.transpile.stage.values import MISSING, DType, Missing, Value
 from tile2c.transpile.stage.vocabulary import dtype_name, nearest
 
 
@@ -73,12 +73,12 @@ class Defines:
     used: set[tuple[str | None, str]] = field(default_factory=set, compare=False)
     device: Device = field(default_factory=Device)  # of the target that is written for
 
-    def find(self, name: str, kernels: Iterable[str]) -> Value | None:
-        """What `name` is fixed to for a kernel of one of these names; None when it is not."""
+    def find(self, name: str, kernels: Iterable[str]) -> Value | Missing:
+        """What `name` is fixed to for a kernel of one of these names, which may be None."""
         kernels = tuple(kernels)
-        found: Value | None = None
+        found: Value | Missing = MISSING
         for kernel, key, value in self.values:
-            if key == name and kernel is None and found is None:
+            if key == name and kernel is None and isinstance(found, Missing):
                 found = value
         for kernel, key, value in self.values:
             if key == name and kernel in kernels:
@@ -139,6 +139,11 @@ def parse_defines(options: Sequence[str]) -> Defines:
             spelled.append(option)
         else:
             raise DefineError(f"-D {option}: write NAME=VALUE, NAME=dynamic or NAME%16=0")
+    for said in promises:
+        for (kernel, name, fixed), option in zip(values, spelled, strict=True):
+            met = name == said.name and (None in (kernel, said.kernel) or kernel == said.kernel)
+            if met and isinstance(fixed, int) and fixed % said.divisor:
+                raise DefineError(f"-D {name}%{said.divisor}=0 contradicts -D {option.strip()}")
     return Defines(tuple(values), tuple(promises))
 
 

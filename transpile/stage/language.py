@@ -37,6 +37,7 @@ from tile2c.transpile.stage.values import (
     JitFunction,
     LanguageName,
     MacroFunction,
+    Missing,
     Poison,
     Poisoned,
     PrimFunc,
@@ -78,7 +79,7 @@ class Language(Tracer):
     def declare_size(self, name: str, dtype: str, node: ast.AST, *, dynamic: bool) -> Value:
         """A size: a number where `-D` fixes it, else a run-time size."""
         fixed = self.defines.find(name, self.kernel_names)
-        if fixed is not None and not isinstance(fixed, Dynamic):
+        if not isinstance(fixed, Dynamic | Missing):
             return fixed
         if name in RESERVED:
             name += "_size"

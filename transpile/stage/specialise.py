@@ -282,7 +282,7 @@ def bind_parameters(
             given = first_config(ev, configs, bound).get(name, MISSING)
         if isinstance(fixed, Dynamic):
             given = MISSING
-        elif fixed is not None:
+        elif not isinstance(fixed, Missing):
             given = fixed
         if isinstance(given, Expr) and given.kind == "size":
             given = ev.declare_size(given.op, given.dtype or "int32", root.node, dynamic=True)
