@@ -29,6 +29,9 @@ def replaced(old: str, new: str) -> Change:
     return change
 
 
+COPY_A = "                T.copy(A[by * block_M, ko * block_K], A_shared)\n"
+COPY_B = "                T.copy(B[ko * block_K, bx * block_N], B_shared)\n"
+
 # What happens to a tile program.
 CHANGES: dict[str, Change] = {
     "nothing": lambda text: text,
@@ -52,6 +55,7 @@ CHANGES: dict[str, Change] = {
     "argument": lambda text: text.replace(
         "        C: T.Tensor", "        scale: T.float32,\n        C: T.Tensor"
     ).replace("T.max(C_local[i, j]", "T.max(scale * C_local[i, j]"),
+    "swapped": replaced(COPY_A + COPY_B, COPY_B + COPY_A),
     "comment": replaced("# Bias and activation are", "# Bias and ReLU are"),
 }
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from story_merges import CHANGES, SOURCE, generated_from, write
-from tile2c.transpile.output import header, renames
+from tile2c.transpile.output import anchors, header, renames
 from tile2c.transpile.output.layout import base_file
 
 FILE = "gemm_bias_relu.cu"
@@ -22,6 +22,8 @@ SETS = (
     ("threads", "comment"),
     ("arithmetic", "deeper", "moved"),
     ("argument",),
+    ("swapped",),
+    ("swapped", "depth"),
     ("statement", "tile"),
 )
 
@@ -68,6 +70,27 @@ def words(text: str) -> Counter[str]:
     return Counter(re.findall(r"/\* edit \d+ \*/", text))
 
 
+def statements(text: str) -> dict[str, str]:
+    """Of each quoted statement that occurs once, what its first block has between its braces."""
+    parts = list(anchors.parts(header.normalized(text).splitlines(keepends=True)))
+    names = Counter(anchors.name_of(part) for part in parts if part[0][0].isspace())
+    found = {}
+    for part in parts:
+        name, depth = anchors.name_of(part), len(part[0]) - len(part[0].lstrip())
+        ends = [n for n, line in enumerate(part) if line.startswith(" " * depth + "}")]
+        if name is not None and names[name] == 1 and ends:
+            found[name] = "".join(part[1 : ends[0]])
+    return found
+
+
+def stays_in_its_statement(mine: str, result: str) -> None:
+    """What was edited within a statement is within it after a clean merge, wherever that is now."""
+    after = statements(result)
+    for name, lines in statements(mine).items():
+        if name in after:
+            assert words(lines) <= words(after[name]), name
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(SETS[:-1]), st.sampled_from(SETS), edits, st.booleans())
 def test_both_are_in_the_merge_or_in_marked_conflicts(
@@ -94,6 +117,7 @@ def test_both_are_in_the_merge_or_in_marked_conflicts(
         assert len({len(side) for side in sides}) == 1
     else:
         assert not header.has_conflict_marks(result)
+        stays_in_its_statement(mine, result)
     # Whatever the new text adds is there, on a line that people did not make another one.
     old, new = (header.neutral(text, "", "") for text in (header.sign(before.text), new))
     names = renames.renamed(old, new, mine)

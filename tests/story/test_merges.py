@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -179,3 +180,31 @@ def test_deleted_and_renamed_files(home: Path) -> None:
     assert write(home, generated("depth"), merge=True) == ["T2C613"]
     (home / base_file(FILE)).write_text("<<<<<<< a\n=======\n>>>>>>> b\n")
     assert write(home, generated("depth"), merge=True) == ["T2C613"]
+
+
+def test_an_edit_goes_with_a_statement_that_moves(home: Path) -> None:
+    """Each copy is edited, and the two change places in the source."""
+    path = home / "gemm_bias_relu.cu"
+    write(home, generated("nothing"))
+    text = path.read_text()
+    for number, line in enumerate(("i = turn * 32", "i = turn * 8")):
+        assert text.count(f"const int {line}") == 1
+        text = text.replace(f"const int {line}", f"const int /* mine {number} */ {line}")
+    path.write_text(text)
+    assert write(home, generated("swapped"), merge=True) == []
+    merged = path.read_text()
+    new = header.sign(generated("swapped").text)
+    assert body(re.sub(r" /\* mine \d \*/", "", merged)) == body(new)
+    assert merged.index("/* mine 1 */") < merged.index("/* mine 0 */")
+
+
+def test_a_line_between_statements_that_change_places_is_left_to_people(home: Path) -> None:
+    """It may belong to either."""
+    path = home / "gemm_bias_relu.cu"
+    write(home, generated("nothing"))
+    quote = "        // T.copy(B[ko * block_K"
+    text = path.read_text().replace(quote, f"        /* between */\n{quote}")
+    path.write_text(text.replace("const int i = turn * 8", "const int /* mine */ i = turn * 8"))
+    assert write(home, generated("swapped"), merge=True) == ["T2C604"]
+    merged = path.read_text()
+    assert "/* between */" in merged and "/* mine */" in merged

@@ -28,8 +28,8 @@ _QUOTE = re.compile(r"^\s+// ((?:T\.|for |while |if |with ).*)")
 def anchored(text: str) -> str:
     """The text with anchors around its independent parts; every line of it ends in a line end."""
     found: list[str] = []
-    for part in _parts(text.splitlines(keepends=True)):
-        name = _name(part)
+    for part in parts(text.splitlines(keepends=True)):
+        name = name_of(part)
         found += part if name is None else [f"{_MARK}({name}\n", *part, f"{_MARK}){name}\n"]
     return "".join(found)
 
@@ -44,7 +44,7 @@ def can_anchor(*texts: str) -> bool:
     return not any(_MARK in text or text.count("\n") != len(text.splitlines()) for text in texts)
 
 
-def _parts(lines: list[str]) -> Iterator[list[str]]:
+def parts(lines: list[str]) -> Iterator[list[str]]:
     """The lines in parts: one that stands alone with what goes on with it, a paragraph, a gap."""
     part: list[str] = []
     for line in lines:
@@ -64,7 +64,7 @@ def _alone(line: str) -> str | None:
     return found[1] if found else None
 
 
-def _name(part: list[str]) -> str | None:
+def name_of(part: list[str]) -> str | None:
     """What a part is about: a word of the header, a constant, a function, a quoted statement."""
     alone = _alone(part[0])
     if alone is not None:

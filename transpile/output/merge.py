@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.output import anchors, header, renames
+from tile2c.transpile.output import anchors, header, moves, renames
 from tile2c.transpile.record import record
 
 # Stand for the version and the digest in all three texts: they differ without anybody's doing.
@@ -47,13 +47,25 @@ def merge(base: str, edited: str, generated: str, name: str) -> Merged:
 
 
 def _merge_text(edited: str, base: str, generated: str, name: str) -> tuple[str, int]:
-    """With anchors where that helps; in a text that was turned around they may not."""
-    plain = _merge_file(edited, base, generated, name)
-    if not plain[1] or not anchors.can_anchor(edited, base, generated):
-        return plain
+    """With anchors where that helps, and parts in the new text's order where they moved."""
+    best = _merge_file(edited, base, generated, name)
+    if not best[1] or not anchors.can_anchor(edited, base, generated):
+        return best
+    best = min(best, _merge_anchored(edited, base, generated, name), key=_conflicts)
+    if best[1] and (moved := moves.followed(base, edited, generated)) is not None:
+        old, own = moved
+        best = min(best, _merge_anchored(own, old, generated, name), key=_conflicts)
+    return best
+
+
+def _conflicts(merged: tuple[str, int]) -> int:
+    return merged[1]
+
+
+def _merge_anchored(edited: str, base: str, generated: str, name: str) -> tuple[str, int]:
     texts = (anchors.anchored(text) for text in (edited, base, generated))
     text, conflicts = _merge_file(next(texts), next(texts), next(texts), name)
-    return (anchors.without(text), conflicts) if conflicts < plain[1] else plain
+    return anchors.without(text), conflicts
 
 
 def _merge_file(edited: str, base: str, generated: str, name: str) -> tuple[str, int]:
