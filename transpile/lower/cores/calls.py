@@ -349,6 +349,14 @@ class Calls:
 
     # ---- moves
 
+    def turns(self, dtype: DType) -> bool:
+        """Whether a call exchanges rows and columns of any tile."""
+        return False
+
+    def turn(self, dst: TileRef, src: TileRef, dtype: DType) -> None:
+        """dst, of this shape, = src with its rows as columns."""
+        raise AssertionError("no call exchanges rows and columns")
+
     def fill(self, dst: Value, number: Expr) -> None:
         """Every element of dst = number; types that V does not compute in, by their bits."""
         wide = self.tiles.target.widen.get(dst.dtype.name)

@@ -192,14 +192,13 @@ def _prefill(layout: Layout, conditions: list[Expr], always: bool, context: Cont
     if not conditions and not always:
         return
     name = layout.buffer.name
-    view = DTYPES["int16"] if layout.buffer.dtype.name in context.target.widen else None
+    dtype, size = layout.buffer.dtype, size_of(layout)
+    view = None
+    if not context.target.can("Duplicate", dtype.name) and context.target.vectors == "repeats":
+        view = DTYPES["int16"]
+        size = size if dtype.bytes == view.bytes else const(layout.size * dtype.bytes // view.bytes)
     fill = replace(
-        zeros(
-            context.target,
-            TileRef(tile=name, view=view),
-            view or layout.buffer.dtype,
-            size_of(layout),
-        ),
+        zeros(context.target, TileRef(tile=name, view=view), view or dtype, size),
         remark="what lies outside the tensor is 0",
         prefills=name if always else "",
     )

@@ -25,6 +25,7 @@ from tile2c.transpile.lower.cores.values import Kind, Value
 _COMMUTATIVE = ("Add", "Mul", "Max", "Min")
 _BY_NUMBER = {"Add": "Adds", "Sub": "Subs", "Mul": "Muls", "Max": "Maxs", "Min": "Mins"}
 _COMPARISONS = {"<": "Lt", "<=": "Le", ">": "Gt", ">=": "Ge", "==": "Eq", "!=": "Ne"}
+_MIRRORED = {"Gt": "Lt", "Le": "Ge"}
 _BITS = {2: ("float16", "int16"), 4: ("float32", "int32")}
 
 
@@ -170,13 +171,25 @@ class CountedCalls(Calls):
         mask = self._scratch(kind, left.dtype)
         call = _COMPARISONS[op]
         operands = (left, right)
-        self.elementwise(f"{call}s" if right.kind == "scalar" else call, mask, operands)
+        if right.kind == "scalar" and self._can(f"{call}s", left.dtype):
+            call = f"{call}s"
+        elif right.kind == "scalar":
+            self.fill(mask, right.number)
+            operands = (left, mask)
+        if len(call) == 2 and not self._can(call, left.dtype):
+            call, operands = _MIRRORED[call], (operands[1], operands[0])
+        self.elementwise(call, mask, operands)
+        if left.dtype.name == bits:
+            minus = Value(kind="scalar", dtype=left.dtype, expr=number_of(-1, left.dtype))
+            self.elementwise("Muls", mask, (mask, minus))
+            return mask
         if left.dtype.name != name:
-            other = self._scratch(kind, DTYPES[name])
-            (how,) = self.tiles.target.conversions[left.dtype.name, name].modes
-            self.cast(other, mask, how)
-            self.tiles.give_back(mask.at.tile)
-            mask = other
+            found = self.tiles.target.conversions[left.dtype.name, name]
+            for step, how in zip((*found.through, name), found.modes, strict=True):
+                other = self._scratch(kind, DTYPES[step])
+                self.cast(other, mask, how)
+                self.tiles.give_back(mask.at.tile)
+                mask = other
         self.elementwise("AllOnes" if mask.dtype.bytes == 4 else "AllOnesHalf", mask, ())
         return replace(mask, dtype=DTYPES[bits])
 
@@ -199,6 +212,16 @@ class CountedCalls(Calls):
         return False
 
     # ---- moves
+
+    def turns(self, dtype: DType) -> bool:
+        return self._can("Transpose", dtype) or dtype.name in self.tiles.target.widen
+
+    def turn(self, dst: TileRef, src: TileRef, dtype: DType) -> None:
+        if not self._can("Transpose", dtype):  # by its bits
+            bits = DTYPES["int16"]
+            dst, src = replace(dst, view=bits), replace(src, view=bits)
+        rows, columns = const(self.shape.most_rows), const(self.shape.most_columns)
+        self.emit(VectorCall(function="Transpose", dst=dst, arguments=(src, columns, rows)))
 
     def fill(self, dst: Value, number: Expr) -> None:
         wide = self.tiles.target.widen.get(dst.dtype.name)

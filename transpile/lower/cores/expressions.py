@@ -55,6 +55,7 @@ class Vectors:
     row_var: Var | None
     column_var: Var | None
     bound: dict[str, Value] = field(default_factory=dict)  # temporaries of the loop body
+    conditions: dict[str, Expr] = field(default_factory=dict)  # truth values that have a name
     dst: Value | None = None  # of the statement at hand
     pending: int = 0  # reads of its tile that no call has done yet
     dst_busy: bool = False
@@ -201,7 +202,7 @@ class Vectors:
     def _is_scalar(self, expr: Expr) -> bool:
         """Whether the scalar unit can have it: no loop variable in it, no element of a tile."""
         for part in walk.parts(expr):
-            if isinstance(part, Var) and (self.is_loop(part) or part.name in self.bound):
+            if isinstance(part, Var) and self._is_own(part):
                 return False
             if isinstance(part, Load) and part.buffer.name in self.layouts:
                 return False
@@ -210,9 +211,13 @@ class Vectors:
     def varies(self, expr: Expr) -> bool:
         """Whether iterations may have different values of it."""
         for part in walk.parts(expr):
-            if isinstance(part, Var) and (self.is_loop(part) or part.name in self.bound):
+            if isinstance(part, Var) and self._is_own(part):
                 return True
         return False
+
+    def _is_own(self, var: Var) -> bool:
+        """Whether iterations may have different values of a name."""
+        return self.is_loop(var) or var.name in self.bound or var.name in self.conditions
 
     def is_loop(self, var: Var) -> bool:
         return var in (self.row_var, self.column_var)
@@ -266,7 +271,18 @@ class Vectors:
                 if last in found:
                     pitch = layout.weight(outer)
                 return Value(kind="tile", dtype=dtype, ref=ref, pitch=pitch, whole=whole)
+            case [first, second] if whole and (first, second) == (self.column_var, self.row_var):
+                if self.calls.turns(dtype):
+                    return self.turned(ref, dtype, name)
         raise self._strided(name, span)
+
+    def turned(self, ref: TileRef, dtype: DType, name: str) -> Value:
+        """A tile that is read along its columns, in a scratch tile along its rows."""
+        if self.dst is not None and self.dst.at.tile == name:
+            self.pending -= 1
+        out = self.scratch("tile", dtype)
+        self.calls.turn(out.at, ref, dtype)
+        return out
 
     def _extent(self, var: Var) -> int:
         shape = self.calls.shape

@@ -74,6 +74,8 @@ class Masks:
 
     def pick(self, condition: Expr, a: Value, b: Value, want: Value | None, *, last: bool) -> Value:
         """a where the condition holds, else b. Unless `last`, both are still needed afterwards."""
+        if isinstance(condition, Var) and condition.name in self.v.conditions:
+            condition = self.v.conditions[condition.name]
         if isinstance(condition, Unary) and condition.op == "not":
             return self.pick(condition.a, b, a, want, last=last)
         if isinstance(condition, Logical) or (
@@ -123,7 +125,10 @@ class Masks:
     # ---- comparisons
 
     def test(self, condition: Compare) -> _Test:
-        if condition.a.dtype.is_integer:
+        dtype = condition.a.dtype
+        if dtype.is_integer and not (
+            self._reads_tiles(condition) and self.v.tiles.target.can("Compare", dtype.name)
+        ):
             return self.index_test(condition)
         wide = self.v.tiles.target.widen.get(condition.a.dtype.name)
         a, b = condition.a, condition.b
@@ -134,9 +139,12 @@ class Masks:
             return _Test(_MIRROR[condition.op], right, left)
         return _Test(condition.op, left, right)
 
+    def _reads_tiles(self, condition: Compare) -> bool:
+        return any(load.buffer.name in self.v.layouts for load in walk.loads(condition))
+
     def index_test(self, condition: Compare) -> _Test:
         """A comparison of indices: the loop variables on one side, the rest on the other."""
-        if any(load.buffer.name in self.v.layouts for load in walk.loads(condition)):
+        if self._reads_tiles(condition):
             raise failure(
                 "T2C543",
                 "the vector unit compares float16 and float32 elements only",

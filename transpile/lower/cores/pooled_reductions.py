@@ -7,10 +7,12 @@ Over the last dimension the tile is transposed first, so that what meets lies in
 from __future__ import annotations
 
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.dtypes import DType
-from tile2c.transpile.ir.expr import Expr, const
-from tile2c.transpile.lower.cores.plan import TileRef, VectorCall
-from tile2c.transpile.lower.cores.reductions import Reduction
+from tile2c.transpile.ir.dtypes import INT32, DType
+from tile2c.transpile.ir.expr import Expr, Var, const
+from tile2c.transpile.lower.cores.calls import moved
+from tile2c.transpile.lower.cores.layouts import times
+from tile2c.transpile.lower.cores.plan import Loop, TileRef, VectorCall
+from tile2c.transpile.lower.cores.reductions import COMBINE, Reduction
 from tile2c.transpile.lower.cores.values import Value
 
 _WINDOW = 1 << 16  # elements that one window may hold
@@ -84,6 +86,9 @@ class PooledReduction(Reduction):
         """dst[c] = all of src[0 .. height][c] combined."""
         function = f"{self.word}Pool"
         if not self.context.target.can(function, dtype.name):
+            if self.context.target.can(COMBINE[self.word], dtype.name):
+                self._combine(dst, src, dtype, channels, height)
+                return
             raise failure(
                 "T2C550",
                 f"the vector unit of {self.context.target.name} does not reduce {dtype}",
@@ -103,3 +108,17 @@ class PooledReduction(Reduction):
             function=function, dst=dst, arguments=(src, *window), covers=self.covers(dst)
         )
         self.context.emit(call)
+
+    def _combine(
+        self, dst: TileRef, src: TileRef, dtype: DType, channels: Expr, height: Expr
+    ) -> None:
+        """The same row by row, for types that no call pools."""
+        self.move(dst, src, dtype, channels)
+        row = Var(dtype=INT32, name=self.context.names.local("row"), kind="loop")
+        call = VectorCall(
+            function=COMBINE[self.word],
+            dst=dst,
+            arguments=(dst, moved(src, times(row, channels)), channels),
+        )
+        loop = Loop(var=row, start=const(1), stop=height, step=const(1), body=(call,), own=True)
+        self.context.emit(loop)

@@ -115,9 +115,18 @@ def _element(stmt: forms.Store, context: Context) -> None:
     context.emit(WriteElement(dst=dst, value=value))
 
 
+def named_stop(stop: Expr, stmt: forms.For | forms.Pipelined, context: Context) -> Expr:
+    """The end of a loop under a name, where it is a choice between two numbers."""
+    if not isinstance(stop, Select):
+        return stop
+    name = context.names.local("rounds", f"{stmt.var.name}_rounds")
+    context.emit(Local(name=name, dtype=INT32, value=stop))
+    return Var(dtype=INT32, name=name, kind="temporary")
+
+
 def _loop(stmt: forms.For | forms.Pipelined, context: Context) -> None:
     start = context.scalars.lower(stmt.start, context.facts, context.emit)
-    stop = context.scalars.lower(stmt.stop, context.facts, context.emit)
+    stop = named_stop(context.scalars.lower(stmt.stop, context.facts, context.emit), stmt, context)
     step = stmt.step if isinstance(stmt, forms.For) else 1
     facts = context.facts
     if step > 0:
@@ -244,7 +253,10 @@ class _Parallel:
         vectors.assign(dst, value)
 
     def let(self, stmt: forms.Let, vectors: Vectors) -> None:
-        """A temporary of each iteration: a tile of its own, or a number."""
+        """A temporary of each iteration: a tile of its own, a number, or a condition kept as it is."""
+        if stmt.var.dtype == BOOL and vectors.varies(stmt.value) and self.lasts(stmt.value):
+            vectors.conditions[stmt.var.name] = stmt.value
+            return
         value = vectors.evaluate(stmt.value)
         if value.kind == "scalar":
             step = Local(name=stmt.var.name, dtype=stmt.var.dtype, value=value.number)
@@ -255,6 +267,14 @@ class _Parallel:
             vectors.calls.copy(kept, value)
             value = kept
         vectors.bound[stmt.var.name] = value
+
+    def lasts(self, condition: Expr) -> bool:
+        """Whether it means the same wherever the loop asks for it."""
+        read = {load.buffer.name for load in walk.loads(condition)}
+        return not any(
+            isinstance(stmt, forms.Store) and stmt.buffer.name in read
+            for stmt in walk.statements(self.body)
+        )
 
     def condition(self, stmt: forms.If, vectors: Vectors, guard: Expr | None) -> None:
         """Uniform conditions branch; others choose between the new and the old element."""

@@ -138,7 +138,7 @@ class _Beginner:
 
     def unmade(self, stmt: Stmt, begun: Begin) -> Exception:
         return failure(
-            "T2C568",
+            "T2C571",
             f"{begun.sums.name} is cleared here, but this statement may leave it without any "
             "product, and the cube core has no other way to set its sums",
             stmt.span or begun.span,

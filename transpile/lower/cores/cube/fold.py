@@ -25,7 +25,7 @@ def fold(body: tuple[Stmt, ...], roles: Roles, unit: CubeUnit) -> tuple[Stmt, ..
 
     What cannot be folded stays as it is.
     """
-    body = _stores(_unstaged(body, roles), roles)
+    body = _stores(_unstaged(body, roles, unit), roles, unit)
     for name in roles.sums:
         body = _finished(body, name, unit)
     return body
@@ -34,17 +34,27 @@ def fold(body: tuple[Stmt, ...], roles: Roles, unit: CubeUnit) -> tuple[Stmt, ..
 # ---- tiles between sums and tensors
 
 
-def _unstaged(body: tuple[Stmt, ...], roles: Roles) -> tuple[Stmt, ...]:
+def _unstaged(body: tuple[Stmt, ...], roles: Roles, unit: CubeUnit) -> tuple[Stmt, ...]:
     """Copies of sums through another tile go directly."""
     staged: dict[str, Region] = {}
     for name in _tiles_between(body, roles):
         writes = [s for s in walk.statements(body) if isinstance(s, forms.Copy)]
         sources = [s.src for s in writes if s.dst.buffer.name == name]
-        if len(sources) == 1 and _follow(body, name, sources[0].buffer.name):
+        stores = [s.dst.buffer for s in writes if s.src.buffer.name == name]
+        if len(sources) != 1 or not _follow(body, name, sources[0].buffer.name):
+            continue
+        way = (sources[0].buffer.dtype.name, stores[0].dtype.name)
+        if way in unit.stores and all(_same_type(body, name, b) for b in stores):
             staged[name] = sources[0]
     if not staged:
         return body
     return tuple(new for stmt in body for new in _direct(stmt, staged))
+
+
+def _same_type(body: tuple[Stmt, ...], name: str, tensor: Buffer) -> bool:
+    """Whether a tile holds what the tensor holds, so that it rounds nothing by itself."""
+    tiles = {b.dtype for s in walk.statements(body) for b in walk.writes(s) if b.name == name}
+    return tiles == {tensor.dtype}
 
 
 def _tiles_between(body: tuple[Stmt, ...], roles: Roles) -> Iterator[str]:
@@ -94,11 +104,11 @@ def _inside(stmt: Stmt, change) -> Stmt:  # type: ignore[no-untyped-def]
 # ---- fills and stores
 
 
-def _stores(body: tuple[Stmt, ...], roles: Roles) -> tuple[Stmt, ...]:
-    return tuple(_stored(stmt, roles) for stmt in body)
+def _stores(body: tuple[Stmt, ...], roles: Roles, unit: CubeUnit) -> tuple[Stmt, ...]:
+    return tuple(_stored(stmt, roles, unit) for stmt in body)
 
 
-def _stored(stmt: Stmt, roles: Roles) -> Stmt:
+def _stored(stmt: Stmt, roles: Roles, unit: CubeUnit) -> Stmt:
     said = {
         "span": stmt.span,
         "quote": stmt.quote,
@@ -109,13 +119,19 @@ def _stored(stmt: Stmt, roles: Roles) -> Stmt:
         if whole(stmt.dst) and is_number(stmt.value, 0):
             return Begin(dst=stmt.dst, value=stmt.value, **said)  # type: ignore[arg-type]
     if isinstance(stmt, forms.Copy) and stmt.src.buffer.name in roles.sums:
-        if stmt.dst.buffer.scope == "global" and whole(stmt.src):
+        if _storable(stmt, unit):
             return StoreSums(src=stmt.src, dst=stmt.dst, **said)  # type: ignore[arg-type]
     if isinstance(stmt, forms.AtomicTile) and stmt.op == "add":
-        if stmt.src.buffer.name in roles.sums and whole(stmt.src):
-            if stmt.dst.buffer.scope == "global":
+        if stmt.src.buffer.name in roles.sums and stmt.dst.buffer.dtype.name in unit.adds:
+            if _storable(stmt, unit):
                 return StoreSums(src=stmt.src, dst=stmt.dst, adds=True, **said)  # type: ignore[arg-type]
-    return _inside(stmt, lambda part: _stores(part, roles))
+    return _inside(stmt, lambda part: _stores(part, roles, unit))
+
+
+def _storable(stmt: forms.Copy | forms.AtomicTile, unit: CubeUnit) -> bool:
+    """Whether the cube core has a way from these sums to this tensor."""
+    way = (stmt.src.buffer.dtype.name, stmt.dst.buffer.dtype.name)
+    return stmt.dst.buffer.scope == "global" and whole(stmt.src) and way in unit.stores
 
 
 # ---- what is done to sums between the last product and the store

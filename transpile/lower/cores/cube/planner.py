@@ -197,12 +197,14 @@ class CubePlanner:
         return found
 
     def _part_tiles(self) -> list[Tile]:
-        """L0A and L0B, both halved: one part is loaded while the other is multiplied."""
+        """L0A and L0B, both halved if they can: one part is loaded while the other is multiplied."""
         left, right = self._parts()
         sizes = {left: 0, right: 0}
         dtypes: dict[str, DType] = {}
+        copies = 2
         for gemm in self._gemms():
             parts = split_depth(gemm, self.unit)
+            copies = min(copies, parts.copies)
             sizes[left] = max(sizes[left], parts.left_bytes)
             sizes[right] = max(sizes[right], parts.right_bytes)
             dtypes[left] = dtypes[right] = gemm.a.buffer.dtype
@@ -216,7 +218,7 @@ class CubePlanner:
                 bytes=up(sizes[name], 512),
                 place="in",
                 position=position,
-                depth=2,
+                depth=copies,
                 purpose=purpose,
             )
             for name, position, purpose in (

@@ -71,10 +71,12 @@ class _Divider:
         self.vector_made: set[str] = set()
         self.vector_read: set[str] = set()
         self.vector_sums: set[str] = set()
+        self.elsewhere: set[str] = set()  # numbers that only the vector cores have
 
     def divide(self, body: tuple[Stmt, ...]) -> Sides:
         self.classify(body)
         cube, vector = self.list(body)
+        self.check(cube)
         return Sides(
             cube,
             vector,
@@ -87,25 +89,15 @@ class _Divider:
 
     def classify(self, body: tuple[Stmt, ...]) -> None:
         for stmt in walk.statements(body):
-            if self.is_feed(stmt) or isinstance(stmt, forms.Gemm | Begin | StoreSums):
+            if isinstance(stmt, forms.Gemm | Begin | StoreSums):
                 continue
-            self.vector_made |= {b.name for b in walk.writes(stmt)} & self.roles.operands.keys()
+            if not self.is_feed(stmt):
+                made = {b.name for b in walk.writes(stmt)}
+                self.vector_made |= made & self.roles.operands.keys()
             self.vector_read |= {b.name for b in walk.reads(stmt)} & self.roles.operands.keys()
         for name in self.roles.sums:
             if self.read_by_vector(name, body):
                 self.vector_sums.add(name)
-        for stmt in walk.statements(body):
-            if self.is_feed(stmt):
-                assert isinstance(stmt, forms.Copy)
-                name = stmt.dst.buffer.name
-                if name in self.vector_made:
-                    raise failure(
-                        "T2C577",
-                        f"{name} is loaded here and written elsewhere, but the cube core and the "
-                        "vector cores each have memory of their own",
-                        stmt.span,
-                        help="give what is loaded and what is computed a tile each",
-                    )
 
     def is_feed(self, stmt: Stmt) -> bool:
         """Whether a statement loads an operand from a tensor."""
@@ -113,6 +105,7 @@ class _Divider:
             isinstance(stmt, forms.Copy)
             and stmt.src.buffer.scope == "global"
             and stmt.dst.buffer.name in self.roles.operands
+            and stmt.dst.buffer.name not in self.vector_made
         )
 
     def read_by_vector(self, name: str, body: tuple[Stmt, ...]) -> bool:
@@ -179,7 +172,12 @@ class _Divider:
             )  # type: ignore[return-value]
         if isinstance(stmt, forms.Let | forms.Declare) or _is_variable(stmt):
             tiles = {b.name for b in walk.reads(stmt) if b.scope in ("shared", "fragment")}
-            return (() if tiles else (stmt,)), (stmt,)
+            if tiles:
+                self.elsewhere |= {b.name for b in walk.writes(stmt)}
+                if isinstance(stmt, forms.Let):
+                    self.elsewhere.add(stmt.var.name)
+                return (), (stmt,)
+            return (stmt,), (stmt,)
         return (), (stmt,)
 
     def product(self, stmt: forms.Gemm, before: Stmt | None) -> _Both:
@@ -204,6 +202,23 @@ class _Divider:
             one, other = self.sums_pass(sums, self.product_tile(sums), stmt)
             other = (*other, _added(sums, self.product_tile(sums)))
         return (*cube, fresh, *one), (*vector, *other)
+
+    def check(self, cube: tuple[Stmt, ...]) -> None:
+        """Raises InputError where the cube's part needs a number out of a tile of the other side."""
+        for stmt in walk.statements(cube):
+            for expr in walk.expressions(stmt):
+                loads = [x for x in walk.loads(expr) if x.buffer.scope in ("shared", "fragment")]
+                names = [var for var in walk.variables(expr) if var.name in self.elsewhere]
+                names += [x for x in walk.loads(expr) if x.buffer.name in self.elsewhere]  # type: ignore[misc]
+                if loads or names:
+                    raise failure(
+                        "T2C577",
+                        "a product depends on this, which comes out of a tile of the vector cores: "
+                        "the cube core has no way to that number",
+                        expr.span or stmt.span,
+                        help="let loops and conditions around T.gemm depend on sizes, arguments "
+                        "and tensors",
+                    )
 
     # ---- passing
 

@@ -51,7 +51,7 @@ from tile2c.transpile.lower.cores.plan import (
     WhileLoop,
     Word,
 )
-from tile2c.transpile.lower.cores.statements import cross_flag
+from tile2c.transpile.lower.cores.statements import cross_flag, named_stop
 from tile2c.transpile.lower.plan import CCall
 from tile2c.transpile.record import record
 from tile2c.transpile.targets.cube import CubeUnit
@@ -139,11 +139,7 @@ class CubeLowering:
         context = self.context
         if isinstance(stmt, forms.For | forms.Pipelined):
             start, stop = self.value(stmt.start), self.value(stmt.stop)
-            if isinstance(stop, Select):
-                name = context.names.local("rounds", f"{stmt.var.name}_rounds")
-                remark = "were there none, one of zeros makes the sums"
-                context.emit(Local(name=name, dtype=INT32, value=stop, remark=remark))
-                stop = Var(dtype=INT32, name=name, kind="temporary")
+            stop = named_stop(stop, stmt, context)
             step = stmt.step if isinstance(stmt, forms.For) else 1
             facts = context.facts.with_loop(stmt) if step > 0 else context.facts
             with context.nested(stmt.var, facts=facts) as scope:
@@ -442,21 +438,7 @@ class CubeLowering:
         """L0C to global memory, nothing outside of the tensor."""
         context, name = self.context, stmt.src.buffer.name
         sums, tensor = stmt.src.buffer, stmt.dst.buffer
-        mode = self.unit.stores.get((sums.dtype.name, tensor.dtype.name))
-        if mode is None:
-            raise failure(
-                "T2C573",
-                f"the cube core does not store {sums.dtype} sums as {tensor.dtype}",
-                stmt.span,
-                help="float32 sums are stored as float32, float16 or bfloat16, int32 as int32",
-            )
-        if stmt.adds and tensor.dtype.name not in self.unit.adds:
-            raise failure(
-                "T2C573",
-                f"the cube core does not add sums to a {tensor.dtype} tensor",
-                stmt.span,
-                help="let the tensor be float32",
-            )
+        mode = self.unit.stores[sums.dtype.name, tensor.dtype.name]
         check_starts(stmt.dst, context)
         shape = matrix(sums, self.unit)
         rows, columns, _ = self.counts(stmt.src, stmt.dst, shape)

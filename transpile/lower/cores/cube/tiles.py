@@ -72,11 +72,13 @@ def matrix(buffer: Buffer, unit: CubeUnit) -> Matrix:
 
 @record
 class Parts:
-    """How much of K the products take at a time, and the bytes of the parts in L0A and L0B."""
+    """How much of K the products take at a time, the bytes of the parts in L0A and L0B, and how
+    many copies of each fit."""
 
     depth: int
     left_bytes: int
     right_bytes: int
+    copies: int
 
 
 def parts_of(gemm: forms.Gemm, unit: CubeUnit) -> tuple[int, int, int, int]:
@@ -88,18 +90,16 @@ def parts_of(gemm: forms.Gemm, unit: CubeUnit) -> tuple[int, int, int, int]:
 
 
 def split_depth(gemm: forms.Gemm, unit: CubeUnit) -> Parts:
-    """K in equal parts of which two fit into each of L0A and L0B. Raises InputError if none does."""
+    """K in equal parts of which two fit into each of L0A and L0B, or one where it is that tall.
+
+    One always fits: the sums of more rows would not fit into L0C.
+    """
     m, n, k, size = parts_of(gemm, unit)
     step = max(lanes(gemm.a.buffer.dtype, unit), unit.fractal_rows)
-    most = unit.l0_bytes // 2 // (max(m, n) * size) // step * step
+    copies = 2
+    most = unit.l0_bytes // copies // (max(m, n) * size) // step * step
     if most < step:
-        raise failure(
-            "T2C571",
-            f"{max(m, n)} rows of {gemm.a.buffer.dtype} do not fit twice into the "
-            f"{unit.l0_bytes} bytes before the cube",
-            gemm.span,
-            help="make the tiles smaller",
-        )
+        copies, most = 1, step
     count = -(-k // most)
     depth = up(-(-k // count), step)
-    return Parts(depth, m * depth * size, n * depth * size)
+    return Parts(depth, m * depth * size, n * depth * size, copies)

@@ -152,6 +152,16 @@ EMU_ARITHMETIC(int)
 EMU_COMPARISONS(half)
 EMU_COMPARISONS(bfloat16_t)
 EMU_COMPARISONS(float)
+// Integers have four of the six.
+#define EMU_COMPARE_INTEGERS(TYPE)                  \
+    EMU_BINARY(TYPE, lt, a < b ? 1 : 0, ON_ANY)     \
+    EMU_BINARY(TYPE, ge, a >= b ? 1 : 0, ON_ANY)    \
+    EMU_BINARY(TYPE, eq, a == b ? 1 : 0, ON_ANY)    \
+    EMU_BINARY(TYPE, ne, a != b ? 1 : 0, ON_ANY)    \
+    EMU_SCALAR(TYPE, eq_scalar, a == b ? 1 : 0)
+EMU_COMPARE_INTEGERS(char)
+EMU_COMPARE_INTEGERS(short)
+EMU_COMPARE_INTEGERS(int)
 EMU_COMPARE_NUMBER(half)
 EMU_COMPARE_NUMBER(bfloat16_t)
 EMU_COMPARE_NUMBER(float)

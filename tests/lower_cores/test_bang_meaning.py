@@ -1,0 +1,75 @@
+"""Generated BANG C means what the tile program means: emulator against interpreter.
+
+The programs are those of the other cores, and products. Both checks of the emulator are on, so a
+missing synchronisation, a read past a tile or a stored element that nothing wrote fails as well.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cores_harness import compare, program
+from test_cores_meaning import CASES, ROWS
+
+OTHER = "bang:mtp_592"
+FIRST = "bang:mtp_372"
+QUICK = {
+    "add": (FIRST, OTHER),
+    "row_sum": (FIRST,),
+    "bfloat16": (FIRST, OTHER),
+    "conditions": (FIRST,),
+    "functions": (FIRST,),
+    "halves": (OTHER,),
+    "integers": (FIRST,),
+    "online_softmax": (FIRST,),
+    "planes": (FIRST,),
+    "reductions": (FIRST,),
+    "single_elements": (FIRST,),
+}
+PRODUCTS = [{"M": m, "N": n, "K": k} for m, n, k in ((1, 1, 1), (33, 50, 40), (70, 100, 96))]
+
+
+def cases() -> list[object]:
+    return [
+        pytest.param(name, target, marks=[] if target in QUICK.get(name, ()) else pytest.mark.slow)
+        for name in CASES
+        for target in (FIRST, OTHER)
+    ]
+
+
+@pytest.mark.parametrize(("name", "target"), cases())
+def test_emulator_agrees_with_interpreter(name: str, target: str, tmp_path: Path) -> None:
+    defines, sizes = CASES[name]
+    compare(program(name), tmp_path, defines, sizes, target)
+
+
+@pytest.mark.parametrize(
+    ("defines", "target"),
+    [
+        ({}, FIRST),
+        ({"transpose_B": True, "block_N": 64, "dtype": "bfloat16"}, FIRST),
+        ({"transpose_A": True, "dtype": "bfloat16"}, OTHER),
+        pytest.param({"transpose_A": True}, FIRST, marks=pytest.mark.slow),
+        pytest.param({"transpose_B": True}, FIRST, marks=pytest.mark.slow),
+        pytest.param({"dtype": "float32", "block_N": 64}, FIRST, marks=pytest.mark.slow),
+    ],
+)
+def test_products(defines: dict[str, object], target: str, tmp_path: Path) -> None:
+    compare(program("weights_products"), tmp_path, defines, PRODUCTS, target)
+
+
+@pytest.mark.parametrize("name", ["transpose_scale_bias", "top_k"])
+def test_what_only_these_cores_turn_and_compare(name: str, tmp_path: Path) -> None:
+    sizes = [{"M": 70, "N": 90}] if name == "transpose_scale_bias" else [{"M": 20}]
+    compare(program(name), tmp_path, {}, sizes, FIRST)
+
+
+def test_flash_attention(tmp_path: Path) -> None:
+    sizes = [{"batch": 1, "heads": 2, "seq_q": q, "seq_kv": kv} for q, kv in ((64, 64), (70, 130))]
+    compare(program("flash_attention"), tmp_path, {}, sizes, FIRST)
+
+
+@pytest.mark.parametrize("rows", [4, pytest.param(40, marks=pytest.mark.slow)])
+def test_softmax_of_several_rows_a_block(rows: int, tmp_path: Path) -> None:
+    compare(program("softmax"), tmp_path, {"N": 100, "block_M": rows}, ROWS, FIRST)
