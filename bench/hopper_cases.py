@@ -35,6 +35,11 @@ SMALL_M = (
     "block_M=16 block_N=64 block_K=256 num_stages=4 threads=128",
     "block_M=16 block_N=128 block_K=128 num_stages=4 threads=128",
 )
+DEEP = (
+    "block_M=16 block_N=64 block_K=128 num_stages=8 threads=128",
+    "block_M=16 block_N=64 block_K=256 num_stages=5 threads=128",
+    "block_M=16 block_N=64 block_K=64 num_stages=16 threads=128",
+)
 FP8_TILES = (
     "block_M=128 block_N=192 block_K=128 num_stages=5 threads=256",
     "block_M=256 block_N=128 block_K=128 num_stages=4 threads=256",
@@ -141,7 +146,7 @@ CASES: tuple[Case, ...] = (
         title="GEMM fp16 16 x 8192 x 8192",
         program="samples/gemm.py",
         kernel="gemm",
-        ours=_numbered(SMALL_M),
+        ours=_numbered((*SMALL_M, *DEEP)),
         problem=lambda: _on_device().product(16, 8192, 8192, "fp16", SMALL_M, "16 64 256 4 4"),
         goal=1.1,
         ways=("flush",),

@@ -15,6 +15,7 @@ FLOATS_8 = {**SQUARE, "block_K": 128, "dtype": "float8_e4m3fn", "trans_B": True}
 BYTES = {
     **SQUARE, "block_K": 64, "dtype": "int8", "acc_dtype": "int32", "out_dtype": "int32", "trans_B": True
 }  # fmt: skip
+FEW = {"block_M": 16, "block_N": 64, "block_K": 64, "num_stages": 2}
 WIDE = {"block_M": 128, "block_N": 256, "block_K": 64, "threads": 256, "num_stages": 4}
 
 # kernel, defines, and sizes M, N, K: tails in each, fewer rounds than stages, rounds that wrap the ring
@@ -47,6 +48,14 @@ CASES = {
     "8-bit floats, fast": ("product", {**FLOATS_8, "fast_accumulation": True}, ((72, 72, 160),)),
     "8-bit floats, scaled": ("scaled", {}, ((72, 136, 400), (1, 16, 16))),
     "bytes": ("product", BYTES, ((72, 76, 160), (1, 16, 16))),
+    "few rows": ("product", FEW, ((16, 72, 200), (1, 8, 8), (33, 136, 72))),
+    "few rows, B turned": ("product", {**FEW, "trans_B": True}, ((9, 72, 200),)),
+    "few rows, A turned": ("product", {**FEW, "trans_A": True, "block_M": 32}, ((24, 72, 136),)),
+    "few rows, two warpgroups": ("product", {**FEW, "block_N": 128, "threads": 256}, ((9, 200, 136),)),
+    "eight rows into float32": (
+        "product", {**FEW, "block_M": 8, "block_N": 192, "out_dtype": "float32"}, ((9, 200, 136),)
+    ),
+    "few rows of 8-bit floats": ("product", {**FLOATS_8, "block_M": 16}, ((9, 72, 272),)),
     "batched": ("batched", {}, ((72, 72, 72),)),
     "gated": ("gated", {"block_M": 64, "threads": 128}, ((72, 72, 104),)),
     "decayed": ("decayed", {}, ((72, 72, 104),)),

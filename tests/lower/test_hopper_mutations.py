@@ -18,6 +18,7 @@ CASES = {
     ),
     "one warpgroup": ("product", {**SMALL, "num_stages": 3}),
     "sums between products": ("decayed", {"block_K": 128}),
+    "few rows": ("product", {**SMALL, "block_M": 16, "num_stages": 2, "block_N": 192}),
     "8-bit floats": (
         "product",
         {

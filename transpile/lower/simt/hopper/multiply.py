@@ -12,9 +12,10 @@ from tile2c.transpile.lower.plan import Address, CCall, CStmt, Do, Element, Loop
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import call
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
-from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS, WarpgroupPlan
+from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS, WarpgroupPlan, oriented
 from tile2c.transpile.lower.simt.values import Place, convert
 
+SWAPPED = "as C^T = B^T A^T: wgmma takes 64 rows, and this tile has fewer"
 _WORDS = {
     "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
     "int8": "s8", "uint8": "u8",
@@ -27,6 +28,7 @@ def multiply(ctx: Context, gemm: Gemm, roles: Roles, overwrites: Expr | None) ->
     `overwrites`: a C condition under which the sums start here (the first step then ignores them).
     """
     plan = roles.products[id(gemm)]
+    gemm = oriented(gemm, plan)
     k, m = ctx.namer.ours("k", "kk"), ctx.namer.ours("m", "mm")
     several = plan.tiles_m > 1
     row: Expr = b.mul(b.local(m), const(64)) if several else const(0)
@@ -48,9 +50,8 @@ def multiply(ctx: Context, gemm: Gemm, roles: Roles, overwrites: Expr | None) ->
         ctx.namer.release(name)
     extent = gemm.a.shape[0] if gemm.transpose_a else gemm.a.shape[1]
     steps = _loop(k, extent, const(plan.step), (product,), unroll=True)
-    return Section(
-        comments=(*gemm.comments, gemm.quote), body=(steps,), span=gemm.span, blank=False
-    )
+    comments = (*gemm.comments, gemm.quote, *([SWAPPED] if plan.swapped else []))
+    return Section(comments=comments, body=(steps,), span=gemm.span, blank=False)
 
 
 def _loop(

@@ -13,7 +13,7 @@ def role_notes(roles: Roles, maps: Sequence[EntryParam]) -> tuple[str, ...]:
     """`roles …`, then one line a map."""
     loader = roles.groups * THREADS
     plan = next(iter(roles.products.values()))
-    part = f"{64 * plan.tiles_m} x {plan.n}"
+    part = f"{64 * plan.tiles_m} x {plan.n}{' of the transpose' if plan.swapped else ''}"
     who = (
         f"{roles.groups} warpgroups multiply {part} each"
         if roles.groups > 1

@@ -28,12 +28,13 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import call, do
 from tile2c.transpile.lower.simt.hopper.multiply import (
+    SWAPPED,
     _instruction,
     a_descriptor,
     b_descriptor,
 )
 from tile2c.transpile.lower.simt.hopper.roles import Roles
-from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan
+from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, oriented
 from tile2c.transpile.lower.simt.values import Place, convert
 
 REMARK = "sums of 8-bit floats keep few bits in the matrix unit: they leave it after {} of K"
@@ -71,7 +72,7 @@ def promoted(ctx: Context, gemm: Gemm, roles: Roles, finish: Sequence[CStmt]) ->
         remark=REMARK.format(plan.depth),
     )
     section = Section(
-        comments=(*gemm.comments, gemm.quote),
+        comments=(*gemm.comments, gemm.quote, *([SWAPPED] if plan.swapped else [])),
         body=(declared, *body),
         span=gemm.span,
         blank=False,
@@ -84,6 +85,7 @@ def _batch(
 ) -> list[CStmt]:
     """Fresh sums of one part: 64 rows, some columns, `depth` of K; complete. `var` counts through K."""
     plan, k = roles.products[id(gemm)], b.local(var)
+    gemm = oriented(gemm, plan)
     m, part, first = at
     step = plan.step
     depth = b.add(first, k)

@@ -27,7 +27,11 @@ from tile2c.transpile.lower.simt.hopper.im2col import pixel_map, pixel_slabs
 from tile2c.transpile.lower.simt.hopper.rings import TileRing, batches_of, rings_of
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
-from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, plan_warpgroups
+from tile2c.transpile.lower.simt.hopper.warpgroups import (
+    WarpgroupPlan,
+    oriented,
+    plan_warpgroups,
+)
 from tile2c.transpile.lower.simt.outer_statements import gemms, walk
 from tile2c.transpile.lower.simt.pipeline import rest_of
 from tile2c.transpile.lower.simt.tile_loads import (
@@ -101,7 +105,7 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
     loop = _loop(body)
     products = gemms(body)
     groups = ctx.threads // 128
-    plans = {id(gemm): plan_warpgroups(ctx, gemm, groups) for gemm in products}
+    plans = {id(gemm): plan_warpgroups(ctx, gemm, groups, may_swap=True) for gemm in products}
     held = _held(products, plans)
     loads, once = _loads(ctx, body, loop, products, _parts(products, plans))
     _check_whole(products)
@@ -188,8 +192,9 @@ def _parts(products: list[Gemm], plans: dict[int, WarpgroupPlan]) -> dict[str, i
     found: dict[str, int] = {}
     for gemm in products:
         plan = plans[id(gemm)]
-        if not gemm.transpose_b and plan.groups_n > 1:
-            found[gemm.b.buffer.name] = plan.n
+        seen = oriented(gemm, plan)
+        if not seen.transpose_b and plan.groups_n > 1:
+            found[seen.b.buffer.name] = plan.n
     return found
 
 

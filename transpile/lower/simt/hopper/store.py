@@ -50,7 +50,13 @@ def passage_of(ctx: Context, copy: Copy, roles: Roles, ring_bytes: int) -> Passa
         (roles.products[key] for key, name in _sums(roles) if name == copy.src.buffer.name), None
     )
     kind, tensor = copy.dst.buffer.dtype, copy.dst.buffer
-    if plan is None or tensor.scope != "global" or kind.name not in _TYPES or plan.n % 16:
+    if (
+        plan is None
+        or plan.swapped
+        or tensor.scope != "global"
+        or kind.name not in _TYPES
+        or plan.n % 16
+    ):
         return None
     if not _whole(copy.src):
         return None

@@ -36,6 +36,7 @@ class WarpgroupPlan:
     step: int  # of K, of an instruction
     part: int = 0  # columns whose sums leave the matrix unit together; 0: they stay there
     depth: int = 0  # of K, after which they leave
+    swapped: bool = False  # it computes c^T = b^T a^T: few rows of c are columns of an instruction
 
     @property
     def sums(self) -> int:
@@ -56,14 +57,35 @@ class Registers:
     consumer: int
 
 
-def plan_warpgroups(ctx: Context, gemm: Gemm, groups: int) -> WarpgroupPlan:
-    """Splits M between the warpgroups, N only what M does not take; raises Unfit."""
+def oriented(gemm: Gemm, plan: WarpgroupPlan) -> Gemm:
+    """The product as the instructions see it: b^T a^T where the plan swaps the operands."""
+    if not plan.swapped:
+        return gemm
+    return replace(
+        gemm,
+        a=gemm.b,
+        b=gemm.a,
+        transpose_a=not gemm.transpose_b,
+        transpose_b=not gemm.transpose_a,
+    )
+
+
+def plan_warpgroups(
+    ctx: Context, gemm: Gemm, groups: int, *, may_swap: bool = False
+) -> WarpgroupPlan:
+    """Splits M between the warpgroups, N only what M does not take; raises Unfit.
+
+    With `may_swap` a product of fewer rows than an instruction has is taken as the one of c^T, if N has them.
+    """
     step = _step(gemm)
     if gemm.c.buffer.scope != "fragment":
         raise Unfit(f"{gemm.c.buffer.name} is no fragment")
     m, n, k = gemm_extents(gemm)
     if k % step:
         raise Unfit(f"K of a tile is {k}, and wgmma takes multiples of {step}")
+    swapped = may_swap and m < _ROWS and n % _ROWS == 0 and gemm.a.buffer.scope == "shared"
+    if swapped:
+        m, n = n, m
     if m % _ROWS:
         raise Unfit(f"tiles of {m} rows are not made of the 64 rows that one wgmma takes")
     blocks = m // _ROWS
@@ -78,7 +100,13 @@ def plan_warpgroups(ctx: Context, gemm: Gemm, groups: int) -> WarpgroupPlan:
             f"{groups} warpgroups cannot share a {m} x {n} tile in parts of at most 256 columns"
         )
     plan = WarpgroupPlan(
-        groups_m=across, groups_n=rest, tiles_m=blocks // across, n=n // rest, k=k, step=step
+        groups_m=across,
+        groups_n=rest,
+        tiles_m=blocks // across,
+        n=n // rest,
+        k=k,
+        step=step,
+        swapped=swapped,
     )
     plan = _with_promotion(ctx, gemm, plan, groups)
     if gemm.a.buffer.dtype.name in _BYTES and plan.n > 24 and plan.n % 16:
@@ -88,7 +116,8 @@ def plan_warpgroups(ctx: Context, gemm: Gemm, groups: int) -> WarpgroupPlan:
         Choice(
             name=f"warpgroups of {gemm.c.buffer.name}",
             value=f"{across} x {rest}",
-            reason=f"each computes {m // across} x {plan.n} with wgmma {size}; rows are split first",
+            reason=f"each computes {m // across} x {plan.n} {'of the transpose ' if swapped else ''}"
+            f"with wgmma {size}; rows are split first",
         )
     )
     return plan
@@ -207,9 +236,10 @@ def accumulator_layout(ctx: Context, plan: WarpgroupPlan) -> Layout:
         Digit("thread", plan.groups_n, THREADS),
     ]
     shape = (_ROWS * plan.tiles_m * plan.groups_m, plan.n * plan.groups_n)
+    dims = [tuple(d for d in digits if d.extent > 1) for digits in (rows, columns)]
     return Layout(
-        shape,
-        tuple(tuple(d for d in digits if d.extent > 1) for digits in (rows, columns)),
+        shape[::-1] if plan.swapped else shape,
+        tuple(reversed(dims)) if plan.swapped else tuple(dims),
         ctx.threads,
         (Axis(plan.tiles_m, 4 * columns_of_8), Axis(columns_of_8, 4), Axis(4, 1)),
     )
