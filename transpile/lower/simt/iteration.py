@@ -47,6 +47,7 @@ class ParallelLoop:
     span: Span | None = None
     layout: Layout | None = None
     asynchronous: bool = False  # copies to shared memory are only started
+    exact: bool = False  # elements of a layout's padding are left out, whatever they are for
 
 
 def only_fragments(loop: ParallelLoop) -> bool:
@@ -104,7 +105,7 @@ def _over_layout(ctx: Context, loop: ParallelLoop, layout: Layout, names: list[s
             coordinates.append((name, value))
             value = b.local(name)
         values.append(value)
-        if layout.padded(dim) and not only_fragments(loop):
+        if layout.padded(dim) and (loop.exact or not only_fragments(loop)):
             masks.append(b.less(value, loop.extents[dim]))
     place = Place(
         values={var.name: value for var, value in zip(loop.loop_vars, values, strict=True)},

@@ -78,7 +78,7 @@ def _reach(loop: ParallelLoop) -> tuple[Expr, ...]:
     Padded elements are then computed like all others, from zeros where a load would leave its tensor:
     nothing reads them but who asks for their coordinate, so no mask is needed.
     """
-    if loop.layout is None or not only_fragments(loop):
+    if loop.layout is None or loop.exact or not only_fragments(loop):
         return loop.extents
     return tuple(
         const(loop.layout.reach(dim)) if loop.layout.padded(dim) else extent

@@ -168,6 +168,7 @@ class _Prefetch:
             quote=load.quote,
             comments=load.comments,
             layout=layout,
+            exact=True,  # what is not stored later need not be loaded
         )
         held = Load(dtype=registers.dtype, buffer=registers, index=at)
         put = replace(fetch, body=(replace(store, value=held),), quote="", comments=())
