@@ -237,7 +237,10 @@ def _expected(
     if options.against == "interpreter":
         from tile2c.transpile.cli.run_interpreter import interpreted
 
-        return interpreted(record, Path(options.out), options.source, copies, reporter)
+        try:
+            return interpreted(record, Path(options.out), options.source, copies, reporter)
+        except ValueError as error:  # shapes that contradict each other
+            raise failure("T2C703", str(error), None) from error
     from tile2c.transpile.cli.run_files import expected_by, function_of
 
     function = function_of("--against", options.against)
@@ -258,7 +261,7 @@ def _compare(
             dtype = "tfloat32"
         try:
             found = compare(name, dtype, result, expected[name], options.rtol, options.atol)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise UsageProblem("T2C001", f"--against {options.against}: {error}") from error
         print("\n".join(found.lines()))
         wrong |= found.wrong > 0

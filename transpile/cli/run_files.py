@@ -8,9 +8,11 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 from tile2c.transpile.cli.status import UsageProblem, suggestion
 
@@ -34,7 +36,7 @@ def function_of(option: str, text: str) -> Callable[..., Any]:
     sys.path.insert(0, str(path.resolve().parent))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
         raise UsageProblem("T2C001", f"{option}: {file} cannot be run: {reason}") from error
     finally:
@@ -63,7 +65,9 @@ def given_inputs(
 
     function = function_of("--inputs", text)
     offered = {**sizes, "sizes": dict(sizes), "seed": seed, "rng": np.random.default_rng(seed)}
-    wanted = inspect.signature(function).parameters
+    asked = inspect.signature(function).parameters
+    rest = any(p.kind is p.VAR_KEYWORD for p in asked.values())  # takes all that is offered
+    wanted = {n: p for n, p in asked.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
     missing = [
         name for name, p in wanted.items() if name not in offered and p.default is inspect._empty
     ]
@@ -73,7 +77,8 @@ def given_inputs(
             f"--inputs {text} takes {', '.join(missing)}, which tile2c run does not offer",
             f"it offers {', '.join(offered)}",
         )
-    result = function(**{name: offered[name] for name in wanted if name in offered})
+    chosen = offered if rest else {name: offered[name] for name in wanted if name in offered}
+    result = _called("--inputs", text, function, **chosen)
     return _by_name(result, [a.name for a in record.arguments if not a.is_out], text)
 
 
@@ -85,7 +90,7 @@ def _of_archive(text: str) -> dict[str, Any]:
             return {name: archive[name] for name in archive.files}
     except FileNotFoundError as error:
         raise UsageProblem("T2C003", f"--inputs: no such file: {text}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise UsageProblem("T2C001", f"--inputs {text} cannot be read: {error}") from error
 
 
@@ -98,7 +103,22 @@ def expected_by(
     """
     outputs = [argument.name for argument in record.arguments if argument.written]
     arguments = [inputs[a.name] for a in record.arguments if not a.is_out]
-    return _by_name(function(*arguments), outputs, text)
+    found = _by_name(_called("--against", text, function, *arguments), outputs, text)
+    if not set(found) & set(outputs):
+        known = ", ".join(outputs)
+        raise UsageProblem("T2C001", f"--against {text} says nothing of {known}", None)
+    return found
+
+
+def _called(option: str, text: str, function: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """What the user's function returns; UsageProblem with its own words where it raises."""
+    try:
+        return function(*given, **named)
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)[1:]
+        where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        reason = f"{type(error).__name__}: {error}{where}"
+        raise UsageProblem("T2C001", f"{option} {text} cannot be called: {reason}") from error
 
 
 def _by_name(result: Any, names: list[str], text: str) -> dict[str, Any]:

@@ -56,7 +56,13 @@ def command() -> Command:
             click.Option(
                 ["--sizes"], metavar="M=512,N=…", help="Run-time sizes; default small with tails."
             ),
-            click.Option(["--seed"], type=int, default=0, show_default=True, help="Of the inputs."),
+            click.Option(
+                ["--seed"],
+                type=click.IntRange(0),
+                default=0,
+                show_default=True,
+                help="Of the inputs.",
+            ),
             click.Option(
                 ["--inputs"], metavar="FILE", help="FILE.npz or FILE.py:FUNCTION for the inputs."
             ),

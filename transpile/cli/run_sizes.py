@@ -38,9 +38,9 @@ def given_sizes(text: str | None, record: KernelRecord) -> dict[str, int]:
     sizes = (*record.sizes, *passed_sizes(record))
     for part in (text or "").split(","):
         name, _, value = part.strip().partition("=")
-        if not name:
+        if not part.strip():
             continue
-        if not value.strip().isdecimal():
+        if not name or not value.strip().isdecimal():
             raise UsageProblem("T2C001", f"--sizes {part}: not of the form NAME=NUMBER")
         if name not in sizes and record.parameters.get(name) == int(value):
             continue
@@ -53,7 +53,8 @@ def given_sizes(text: str | None, record: KernelRecord) -> dict[str, int]:
                 f"the sizes of {record.name} are {known}" if known else "all its sizes are fixed"
             )
             raise UsageProblem("T2C001", f"--sizes: {record.name} has no size {name}", hint)
-        found[name] = int(value)
+        if found.setdefault(name, int(value)) != int(value):
+            raise UsageProblem("T2C001", f"--sizes {part} contradicts {name}={found[name]}")
     return found
 
 
