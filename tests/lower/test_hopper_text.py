@@ -17,7 +17,7 @@ FLAGS = (
 )
 
 REASONS = {
-    "fewer rows": ({"block_M": 32, "block_N": 64}, "tiles of 32 rows are not made of the 64 rows"),
+    "fewer rows": ({"block_M": 32, "block_N": 32}, "tiles of 32 rows are not made of the 64 rows"),
     "no stages": ({**SMALL, "num_stages": 0}, "num_stages=0 leaves nothing to load ahead"),
     "half a warpgroup": ({**SMALL, "threads": 64}, "64 threads are no row of whole warpgroups"),
     "odd pitch": ({**SMALL, "K": 100, "N": 64}, "rows of A are 100 elements apart"),
@@ -37,7 +37,9 @@ def test_the_ordinary_path_says_why(tmp_path: Path, case: str) -> None:
 def test_launches_choose_by_pitch_and_address(tmp_path: Path) -> None:
     build(tmp_path, "product", SMALL)
     (kernel,) = json.loads((tmp_path / "tile2c.json").read_text())["kernels"]
-    roles, other = kernel["launch"]
+    (copy_a, copy_b, roles, *over_copies, other, copy_c) = kernel["launch"]
+    assert {x["entry"] for x in (copy_a, copy_b, copy_c)} == {"product_rows_float16"}
+    assert [x["entry"] for x in over_copies] == ["product"] * 3
     assert roles["when"] == (
         "K % 8 == 0 and N % 8 == 0 and M > 0 and K > 0 and N > 0 "
         "and A % 16 == 0 and B % 16 == 0 and C % 16 == 0"
