@@ -33,25 +33,34 @@ _MEMORY = {"nram": "EMU_NRAM", "wram": "EMU_WRAM", "mlu_shared": "EMU_SRAM"}
 _LAUNCH = re.compile(r"<<<.*?>>>", re.DOTALL)
 
 
-def build(text: str, file_name: str, arch: str) -> Path:
+def build(
+    text: str,
+    file_name: str,
+    arch: str,
+    entries: Sequence[str] = (),
+    folders: Sequence[Path] = (),
+) -> Path:
     """The shared object of a kernel text; lines in its reports are those of `file_name`.
 
-    Raises CompileError with the compiler's messages, BackendUnavailable without a C++ compiler or
+    `entries` are its kernels, `name`, `space::name` or `name<float>`; without any, those that the
+    text has by their plain names. `folders` are searched for headers of its own. Raises CompileError with the compiler's messages, BackendUnavailable without a C++ compiler or
     for another architecture.
     """
     if arch not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
         raise BackendUnavailable(f"the BANG C model knows {known}, not {arch}")
-    entries = kernel_names(text)
+    entries = tuple(entries) or kernel_names(text)
     if not entries:
         raise CompileError(f"{file_name}: no __mlu_global__ kernel in it")
     compiler = find_compiler()
     unit = _unit(text, file_name, entries, arch)
     objects = _runtime(compiler)
-    key = digest([unit, compiler, *KERNEL_FLAGS, *(path.name for path in objects), _model_key()])
+    own = tuple(f"-I{folder}" for folder in folders)
+    names = [path.name for path in objects]
+    key = digest([unit, compiler, *KERNEL_FLAGS, *own, *names, _model_key()])
     target = _cache() / f"{key}.so"
     if not target.exists():
-        flags = (*KERNEL_FLAGS, "-shared", *_macros(arch), *_prepared(compiler, arch), *_includes())
+        flags = (*KERNEL_FLAGS, "-shared", *_macros(arch), *_prepared(compiler, arch), *_includes(), *own)
         compile_unit(compiler, flags, unit, target, [str(path) for path in objects], file_name)
     return target
 

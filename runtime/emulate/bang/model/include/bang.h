@@ -4,6 +4,8 @@
 #include "bang/types.h"
 #include "bang/copy.h"
 #include "bang/vector.h"
+#include "bang/active.h"
 #include "bang/convert.h"
 #include "bang/pool.h"
 #include "bang/matrix.h"
+#include "cnrt.h"

@@ -77,3 +77,14 @@ inline void __sync_io_move_compute(bool ioproducer = true, bool moveproducer = t
 inline void __sync_io() { __sync_io_move_compute(true, false, false); }
 inline void __sync_move() { __sync_io_move_compute(false, true, false); }
 inline void __sync_compute() { __sync_io_move_compute(false, false, true); }
+
+// Cores run one after another here, so they cannot wait for each other.
+#define EMU_TOGETHER(NAME)                                                               \
+    inline void NAME(EMU_LINE) {                                                         \
+        emu::stop(emu::UNSUPPORTED, line.at, #NAME ": cores that wait for each other are " \
+                                                   "not modelled");                      \
+    }
+EMU_TOGETHER(__sync_cluster)
+EMU_TOGETHER(__sync_all)
+EMU_TOGETHER(__sync_all_ipu)
+#undef EMU_TOGETHER

@@ -158,6 +158,9 @@ EMU_COMPARISONS(float)
     EMU_BINARY(TYPE, ge, a >= b ? 1 : 0, ON_ANY)    \
     EMU_BINARY(TYPE, eq, a == b ? 1 : 0, ON_ANY)    \
     EMU_BINARY(TYPE, ne, a != b ? 1 : 0, ON_ANY)    \
+    EMU_SCALAR(TYPE, lt_scalar, a < b ? 1 : 0)      \
+    EMU_SCALAR(TYPE, ge_scalar, a >= b ? 1 : 0)     \
+    EMU_SCALAR(TYPE, ne_scalar, a != b ? 1 : 0)     \
     EMU_SCALAR(TYPE, eq_scalar, a == b ? 1 : 0)
 EMU_COMPARE_INTEGERS(char)
 EMU_COMPARE_INTEGERS(short)
@@ -165,6 +168,15 @@ EMU_COMPARE_INTEGERS(int)
 EMU_COMPARE_NUMBER(half)
 EMU_COMPARE_NUMBER(bfloat16_t)
 EMU_COMPARE_NUMBER(float)
+
+#define EMU_LOGIC(TYPE)                                     \
+    EMU_BINARY(TYPE, and, a != 0 && b != 0 ? 1 : 0, ON_FIRST) \
+    EMU_BINARY(TYPE, or, a != 0 || b != 0 ? 1 : 0, ON_FIRST)
+EMU_LOGIC(half)
+EMU_LOGIC(float)
+EMU_LOGIC(char)
+EMU_LOGIC(short)
+EMU_LOGIC(int)
 
 #define EMU_FUNCTIONS(TYPE)                             \
     EMU_UNARY(TYPE, sqrt, sqrtf(a), ON_ANY)             \
