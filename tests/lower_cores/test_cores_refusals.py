@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cores_harness import HEADER, SAMPLES, lowered
+from cores_harness import HEADER, lowered
 from tile2c.transpile.diagnostics import Diagnostic, InputError
 
 FRAME = """
@@ -62,15 +62,6 @@ def test_refused_with_place_and_help(code: str, tmp_path: Path) -> None:
     assert found.code == code, found
     assert found.span is not None
     assert found.help
-
-
-def test_gemm_needs_the_cube() -> None:
-    found = refusal(SAMPLES / "gemm.py")
-    assert found.code == "T2C523"
-    assert found.message == (
-        "T.gemm needs the cube core, but kernels for ascendc:ascend910b use vector cores so far"
-    )
-    assert found.help is not None and "keep this one on a cuda or hip target" in found.help
 
 
 def test_tiles_that_cannot_be_cut_name_their_bytes(tmp_path: Path) -> None:

@@ -21,11 +21,14 @@ _SWITCH = (
 
 # calls that order something, by what the defect is called
 ORDERING = {
-    "barrier": ("__syncthreads", "consumers_sync", "warpgroup_sync", "PipeBarrier", "order"),
-    "wait": ("copies_wait", "barrier_wait", "mma_wait", "tma_store_wait_read", "tma_store_wait",
-             "WaitFlag"),
+    "barrier": ("__syncthreads", "consumers_sync", "warpgroup_sync", "threads_sync", "PipeBarrier",
+                "order"),
+    "wait": ("copies_wait", "copies_wait_all", "cluster_wait", "barrier_wait", "mma_wait", "tma_store_wait_read", "tma_store_wait",
+             "WaitFlag", "CrossCoreWaitFlag"),
     "commit": ("copies_commit", "mma_commit", "tma_store_commit"),
-    "arrival": ("barrier_expect", "barrier_arrive", "barrier_init", "SetFlag"),
+    "arrival": ("barrier_expect", "barrier_bytes", "barrier_arrive", "barrier_arrive_behind",
+                "threads_arrive", "cluster_arrive", "barrier_init", "SetFlag",
+                "CrossCoreSetFlag"),
     "fence": ("barriers_visible", "mma_begin", "publish_to_async", "clusters_sync"),
     "queue": ("EnQue", "FreeTensor"),
     "ring": ("ring.advance",),
@@ -38,7 +41,7 @@ _TAKEN = re.compile(r"\w+ = \w+\.DeQue<\w+>\(\);")
 _HANDED = re.compile(r"(LocalTensor<\w+>) \w+ = (\w+\.AllocTensor<\w+>\(\);)")
 _IF = re.compile(r"\bif \(")
 _LEAVES = re.compile(r"\s*\{?\s*(continue|return|break);")
-_PREFILL = re.compile(r"\s*\{\s*Duplicate\(")
+_PREFILL = re.compile(r"\s*\{\s*(?:Duplicate|clear_tile)\(")
 _CHOICE = re.compile(
     r"(?<![<>=!])=\s+(?!.*\bmin\()([^;=?]*[<>=][^;?]*?) \? ([^;:]*?) : (0|0\.f|half\(0\.f\)|T\(0\.f\));"
 )

@@ -155,8 +155,6 @@ CODES: dict[str, str] = {
     "T2C566": "a tensor under another shape, which the target does not take",
     "T2C567": "memory of all blocks, which the target is not given",
     "T2C568": "foreign code goes into the text of another vendor as it is",
-    "T2C571": "sums of a product that may be used before any product has made them",
-    "T2C568": "sums of a product that may be used before any product has made them",
     "T2C570": "an operand or the sums of a product that are no matrix",
     "T2C571": "sums of a product that may be used before any product has made them",
     "T2C572": "an operand of a product whose elements do not turn on their way to the cube",

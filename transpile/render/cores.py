@@ -332,7 +332,7 @@ _WAYS = {
 def _queued(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
     copies = ", double buffered" if tile.depth > 1 else ""
     way = _WAYS[tile.position]
-    shape = tile.shape or tile.purpose
+    shape = f" {tile.shape}" if tile.shape else ""
     return {
         "position": tile.position,
         "queue": f"{tile.name}_queue",
@@ -342,7 +342,7 @@ def _queued(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
         "type": printer.type_name(tile.dtype),
         "count": tile.bytes // tile.dtype.bytes,
         "shape": tile.shape,
-        "remark": f"{tile.name}: {printer.type_name(tile.dtype)} {shape}, {way}{copies}",
+        "remark": f"{tile.name}: {printer.type_name(tile.dtype)}{shape}, {way}{copies}",
     }
 
 

@@ -194,7 +194,8 @@ def _prefill(layout: Layout, conditions: list[Expr], always: bool, context: Cont
     name = layout.buffer.name
     dtype, size = layout.buffer.dtype, size_of(layout)
     view = None
-    if not context.target.can("Duplicate", dtype.name) and context.target.vectors == "repeats":
+    fills = context.target.can("Duplicate", dtype.name) or context.target.vectors == "counts"
+    if dtype.name in context.target.widen or not fills:
         view = DTYPES["int16"]
         size = size if dtype.bytes == view.bytes else const(layout.size * dtype.bytes // view.bytes)
     fill = replace(

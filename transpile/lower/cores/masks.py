@@ -15,6 +15,7 @@ from tile2c.transpile.ir.expr import (
     Binary,
     Cast,
     Compare,
+    CompareOp,
     Const,
     Expr,
     Logical,
@@ -34,7 +35,14 @@ from tile2c.transpile.record import record
 if TYPE_CHECKING:
     from tile2c.transpile.lower.cores.expressions import Vectors
 
-_MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_MIRROR: dict[CompareOp, CompareOp] = {
+    "<": ">",
+    "<=": ">=",
+    ">": "<",
+    ">=": "<=",
+    "==": "==",
+    "!=": "!=",
+}
 
 
 @record
@@ -166,7 +174,7 @@ class Masks:
         op = condition.op
         if all(factor < 0 for factor in own.values()):
             own = {var: -factor for var, factor in own.items()}
-            op = _MIRROR[op]  # type: ignore[assignment]
+            op = _MIRROR[op]
             rest = _negative(rest)
         value = self._combination(own)
         number = self.v.scalars.lower(rest, self.v.facts, self.v.calls.emit)

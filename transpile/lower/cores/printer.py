@@ -11,6 +11,8 @@ from tile2c.transpile.lower.cores.plan import (
     CopyIn,
     CopyOut,
     CoresPlan,
+    CrossFlag,
+    CubeCall,
     Leave,
     Local,
     Loop,
@@ -19,6 +21,7 @@ from tile2c.transpile.lower.cores.plan import (
     ReadElement,
     Step,
     Strides,
+    TensorRef,
     TileRef,
     VectorCall,
     WhileLoop,
@@ -48,6 +51,11 @@ def print_plan(plan: CoresPlan) -> str:
     lines.append(f"  for each block {plan.tile.name}:")
     lines += [f"    {local.name} = {show(local.value)}" for local in plan.block_locals]
     lines += _steps(plan.body, "    ")
+    if plan.mix is not None:
+        for part in plan.mix.workspace:
+            lines.append(f"  workspace {part.param}: {part.bytes} bytes, {part.purpose}")
+        inner = print_plan(plan.mix.cube).rstrip("\n").split("\n")[1:]
+        lines += ["  cube cores", *(f"  {line}" for line in inner)]
     return "\n".join(lines) + "\n"
 
 
@@ -70,6 +78,11 @@ def _step(given: Step) -> tuple[str, list[tuple[str, tuple[Step, ...]]]]:
     if isinstance(step, VectorCall):
         arguments = ", ".join(_argument(part) for part in step.arguments)
         return f"V {step.function} {_argument(step.dst)} <- {arguments}", []
+    if isinstance(step, CubeCall):
+        arguments = ", ".join(_argument(part) for part in step.arguments)
+        return f"{step.unit} {step.function} {_argument(step.dst)} <- {arguments}", []
+    if isinstance(step, CrossFlag):
+        return f"{step.action} {step.flag} {step.unit}", []
     if isinstance(step, CopyIn):
         return f"MTE2 {_argument(step.dst)} <- {_region(step)}", []
     if isinstance(step, CopyOut):
@@ -104,6 +117,8 @@ def _region(step: CopyIn | CopyOut) -> str:
 
 
 def _argument(part: object) -> str:
+    if isinstance(part, TensorRef):
+        return f"{part.handle}[{show(part.offset)}]"
     if isinstance(part, TileRef):
         return part.tile if part.offset is None else f"{part.tile}[{show(part.offset)}]"
     if isinstance(part, Word):

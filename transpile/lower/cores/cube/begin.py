@@ -28,7 +28,7 @@ def begin_sums(body: tuple[Stmt, ...], sums: Collection[str], facts: Facts) -> t
 
     Raises InputError where sums may be read before any product has made them.
     """
-    return _Beginner(sums, facts, body).list(body)
+    return _Beginner(sums, facts, body).lower(body)
 
 
 class _Beginner:
@@ -37,7 +37,7 @@ class _Beginner:
         self.facts = facts
         self.body = body
 
-    def list(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    def lower(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Each `Begin` meets the next statement that touches its sums."""
         new: list[Stmt] = []
         waiting: dict[str, Begin] = {}
@@ -60,9 +60,9 @@ class _Beginner:
         if isinstance(stmt, forms.Gemm) and not isinstance(stmt, Product):
             return _product(stmt, stmt.clear)
         if isinstance(stmt, forms.For | forms.Pipelined | forms.While):
-            return replace(stmt, body=self.list(stmt.body))
+            return replace(stmt, body=self.lower(stmt.body))
         if isinstance(stmt, forms.If):
-            return replace(stmt, then=self.list(stmt.then), orelse=self.list(stmt.orelse))
+            return replace(stmt, then=self.lower(stmt.then), orelse=self.lower(stmt.orelse))
         return stmt
 
     def first(self, stmt: Stmt, name: str, when: Expr, begun: Begin) -> Stmt:

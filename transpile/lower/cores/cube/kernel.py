@@ -170,8 +170,8 @@ def _workspace(sides: Sides, handles: dict[str, str]) -> tuple[WorkTensor, ...]:
         for extent in exchange.shape:
             assert isinstance(extent, Const)
             size *= int(extent.value)
-        writer = "the cube" if exchange.name in sides.made_by_cube else "the vector"
-        reader = "the vector" if exchange.name in sides.made_by_cube else "the cube"
+        writer = "cube" if exchange.name in sides.made_by_cube else "vector"
+        reader = "vector" if exchange.name in sides.made_by_cube else "cube"
         found.append(
             WorkTensor(
                 param=exchange.name,
@@ -180,7 +180,7 @@ def _workspace(sides: Sides, handles: dict[str, str]) -> tuple[WorkTensor, ...]:
                 shape=exchange.shape,
                 offset=offset,
                 bytes=size,
-                purpose=f"from {writer} cores to {reader} cores",
+                purpose=f"{writer} to {reader} cores",
             )
         )
         offset += -(-size // _ALIGN) * _ALIGN

@@ -70,7 +70,7 @@ class CubePlanner:
         self.context = self._context()
         self.grid = grid_of(self.launch, self.context, self.unit.cores)
         self.lowering = self._lowering()
-        self.lowering.list(self.launch.body)
+        self.lowering.lower(self.launch.body)
         raw = self.context.body(self.context.scopes[0])
         self.repeats = self.grid.persistent or _has_loop(raw)
         self.tiles = self._tiles()
@@ -162,7 +162,7 @@ class CubePlanner:
         return sum(tile.bytes for tile in self._biases() if tile.position == "C1")
 
     def _biases(self) -> list[Tile]:
-        found = []
+        found: list[Tile] = []
         for stmt in walk.statements(self.launch.body):
             if not isinstance(stmt, Begin) or stmt.bias is None:
                 continue

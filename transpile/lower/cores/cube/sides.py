@@ -75,7 +75,7 @@ class _Divider:
 
     def divide(self, body: tuple[Stmt, ...]) -> Sides:
         self.classify(body)
-        cube, vector = self.list(body)
+        cube, vector = self.lower(body)
         self.check(cube)
         return Sides(
             cube,
@@ -118,7 +118,7 @@ class _Divider:
 
     # ---- statements
 
-    def list(self, body: tuple[Stmt, ...]) -> _Both:
+    def lower(self, body: tuple[Stmt, ...]) -> _Both:
         cube: list[Stmt] = []
         vector: list[Stmt] = []
         passing = [name for name in self.finished if self.is_home(body, name)]
@@ -160,10 +160,10 @@ class _Divider:
             assert isinstance(stmt, forms.Copy)
             return (stmt,), ((stmt,) if stmt.dst.buffer.name in self.vector_read else ())
         if isinstance(stmt, forms.For | forms.Pipelined | forms.While):
-            cube, vector = self.list(stmt.body)
+            cube, vector = self.lower(stmt.body)
             return _nonempty(stmt, cube), _nonempty(stmt, vector)
         if isinstance(stmt, forms.If):
-            then, orelse = self.list(stmt.then), self.list(stmt.orelse)
+            then, orelse = self.lower(stmt.then), self.lower(stmt.orelse)
             return tuple(
                 (replace(stmt, then=then[side], orelse=orelse[side]),)
                 if then[side] or orelse[side]

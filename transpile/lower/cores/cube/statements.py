@@ -94,7 +94,7 @@ class CubeLowering:
         self.declared: list[set[str]] = [set()]
         self.whole_units: dict[str, tuple[int, int]] = {}  # sums -> units of their rows, columns
 
-    def list(self, body: tuple[Stmt, ...]) -> None:
+    def lower(self, body: tuple[Stmt, ...]) -> None:
         for stmt in body:
             self.context.mark(stmt)
             self.statement(stmt)
@@ -163,7 +163,7 @@ class CubeLowering:
 
     def inner(self, body: tuple[Stmt, ...]) -> None:
         self.declared.append(set())
-        self.list(body)
+        self.lower(body)
         self.declared.pop()
 
     # ---- loads
@@ -202,7 +202,8 @@ class CubeLowering:
         """Rows and columns inside the tensor, and conditions under which a tile needs zeros."""
         context = self.context
         pairs = dict(zip(long_dims(tile), long_dims(tensor), strict=True))
-        found, short = [], []
+        found: list[Expr] = []
+        short: list[Expr] = []
         for dim, word in ((shape.row_dim, "rows"), (shape.column_dim, "columns")):
             extent = tile.buffer.shape[dim]
             if dim not in pairs:
@@ -425,8 +426,8 @@ class CubeLowering:
     def rounded(self, count: Expr, unit: int, word: str) -> Expr:
         """`count` in whole fractals, at least one: a local where it is not known."""
         if isinstance(count, Const):
-            value = max(1, -(-int(count.value) // unit)) * unit
-            return count if value == count.value else const(value)
+            known = max(1, -(-int(count.value) // unit)) * unit
+            return count if known == count.value else const(known)
         name = self.context.names.local(word, f"{word}_whole")
         value = CCall(dtype=INT32, function="whole", args=(count, const(unit)))
         self.context.emit(Local(name=name, dtype=INT32, value=value))

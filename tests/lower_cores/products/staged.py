@@ -1,0 +1,37 @@
+"""Sums that go out through a shared tile of the tensor's type, and a bias that comes through one."""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def staged(M, N, K, block_M=64, block_N=32, block_K=32, dtype="float16"):
+    """C = A @ B + bias, and the part of it above 0"""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((M, K), dtype),
+        B: T.Tensor((K, N), dtype),
+        bias: T.Tensor((N,), "float32"),
+        C: T.Tensor((M, N), dtype),
+    ):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
+            a = T.alloc_shared((block_M, block_K), dtype)
+            b = T.alloc_shared((block_K, block_N), dtype)
+            row = T.alloc_fragment((block_N,), "float32")
+            out = T.alloc_shared((block_M, block_N), dtype)
+            c = T.alloc_fragment((block_M, block_N), "float32")
+            T.clear(c)
+            T.copy(bias[bx * block_N], row)
+            for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=3):
+                T.copy(A[by * block_M, ko * block_K], a)
+                T.copy(B[ko * block_K, bx * block_N], b)
+                T.gemm(a, b, c)
+            for i, j in T.Parallel(block_M, block_N):
+                c[i, j] = c[i, j] + row[j]
+            for i, j in T.Parallel(block_M, block_N):
+                c[i, j] = T.if_then_else(c[i, j] > 0, c[i, j], 0)
+            T.copy(c, out)
+            T.copy(out, C[by * block_M, bx * block_N])
+
+    return main
