@@ -41,6 +41,7 @@ from tile2c.transpile.lower.simt.iteration import (
     only_fragments,
 )
 from tile2c.transpile.lower.simt.named_values import named_inside
+from tile2c.transpile.lower.simt.outer_loads import nested
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, Step
 from tile2c.transpile.lower.simt.values import convert, guards
@@ -263,10 +264,8 @@ def _wishes(buffer: Buffer, position: int) -> tuple[str, ...]:
 
 def _wrap(iteration: Iteration, body: tuple[CStmt, ...]) -> tuple[CStmt, ...]:
     """The body inside the loops, innermost first."""
-    for frame in reversed(iteration.frames):
-        assert isinstance(frame, Loop)
-        body = (changed(frame, body=body),)
-    body = (*iteration.outside, *body)
+    frames = [frame for frame in iteration.frames if isinstance(frame, Loop)]
+    body = (*iteration.outside, *nested(frames, body))
     if not iteration.frames and any(isinstance(stmt, Local) for stmt in body):
         return (Scope(body=body),)  # no loop ends the life of these names
     return body

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm_bias_relu.cu -o gemm_bias_relu.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 4bc2b98e9975  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 6bc7075c4497  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -188,17 +188,16 @@ static __device__ void gemm_bias_relu_block(const half* __restrict__ A,  // [M, 
     // Bias and activation are applied while the sums are still in registers.
     // for i, j in T.Parallel(block_M, block_N)
     UNROLL
-    for (int m = 0; m < 4; ++m)
-        for (int n = 0; n < 8; ++n)
-            for (int h = 0; h < 2; ++h) {
-                const int j = warp_n + n * 8 + lane % 4 * 2;
-                const int at = bx * block_N + j;
-                __align__(4) half bias_part[2];
-                load_whole_vector<aligned>(bias_part, &bias[at], N - at);
+    for (int n = 0; n < 8; ++n) {
+        const int j = warp_n + n * 8 + lane % 4 * 2, at = bx * block_N + j;
+        __align__(4) half bias_part[2];
+        load_whole_vector<aligned>(bias_part, &bias[at], N - at);
+        for (int m = 0; m < 4; ++m)
+            for (int h = 0; h < 2; ++h)
                 for (int v = 0; v < 2; ++v)
                     C_local[m][n][h * 2 + v] =
                         fmaxf(C_local[m][n][h * 2 + v] + __half2float(bias_part[v]), 0.f);
-            }
+    }
 
     // T.copy(C_local, C[by * block_M, bx * block_N])
     UNROLL

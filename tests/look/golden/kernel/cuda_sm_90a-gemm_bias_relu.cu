@@ -11,7 +11,7 @@
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
 //   repack   K % 8 != 0: where that pays, A is copied to aligned rows of a workspace first
-//   text     sha256 c6e2682994e4  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 7c04ff8d2241  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -388,16 +388,15 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm_bias_relu(
     // Bias and activation are applied while the sums are still in registers.
     // for i, j in T.Parallel(block_M, block_N)
     UNROLL
-    for (int n = 0; n < 16; ++n)
-        for (int h = 0; h < 2; ++h) {
-            const int j = n * 8 + lane % 4 * 2;
-            const int at = bx * block_N + j;
-            __align__(4) half bias_part[2];
-            load_whole_vector(bias_part, &bias[at], N - at);
+    for (int n = 0; n < 16; ++n) {
+        const int j = n * 8 + lane % 4 * 2, at = bx * block_N + j;
+        __align__(4) half bias_part[2];
+        load_whole_vector(bias_part, &bias[at], N - at);
+        for (int h = 0; h < 2; ++h)
             for (int v = 0; v < 2; ++v)
                 C_local[0][n][h * 2 + v] =
                     fmaxf(C_local[0][n][h * 2 + v] + __half2float(bias_part[v]), 0.f);
-        }
+    }
     consumers_sync();  // nobody still reads the old A_shared and B_shared
 
     // T.copy(C_local, C[by * block_M, bx * block_N])
@@ -500,17 +499,16 @@ extern "C" __global__ void __launch_bounds__(256) gemm_bias_relu_any(
     // Bias and activation are applied while the sums are still in registers.
     // for i, j in T.Parallel(block_M, block_N)
     UNROLL
-    for (int m = 0; m < 2; ++m)
-        for (int n = 0; n < 8; ++n)
-            for (int h = 0; h < 2; ++h) {
-                const int j = warp_n + n * 8 + lane % 4 * 2;
-                const int at = bx * block_N + j;
-                __align__(4) half bias_part[2];
-                load_vector<aligned>(bias_part, &bias[at], N - at);
+    for (int n = 0; n < 8; ++n) {
+        const int j = warp_n + n * 8 + lane % 4 * 2, at = bx * block_N + j;
+        __align__(4) half bias_part[2];
+        load_vector<aligned>(bias_part, &bias[at], N - at);
+        for (int m = 0; m < 2; ++m)
+            for (int h = 0; h < 2; ++h)
                 for (int v = 0; v < 2; ++v)
                     C_local[m][n][h * 2 + v] =
                         fmaxf(C_local[m][n][h * 2 + v] + __half2float(bias_part[v]), 0.f);
-            }
+    }
 
     // T.copy(C_local, C[by * block_M, bx * block_N])
     UNROLL

@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm_bias_relu.hip -o gemm_bias_relu.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 63ce19e42cd8  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 56521326dc29  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
@@ -166,15 +166,14 @@ static __device__ void gemm_bias_relu_block(const _Float16* __restrict__ A,  // 
     // Bias and activation are applied while the sums are still in registers.
     // for i, j in T.Parallel(block_M, block_N)
     UNROLL
-    for (int m = 0; m < 4; ++m)
-        for (int n = 0; n < 8; ++n) {
-            const int j = n * 16 + lane / 16 * 4;
-            const int at = bx * block_N + j;
-            __align__(8) _Float16 bias_part[4];
-            load_whole_vector<aligned>(bias_part, &bias[at], N - at);
+    for (int n = 0; n < 8; ++n) {
+        const int j = n * 16 + lane / 16 * 4, at = bx * block_N + j;
+        __align__(8) _Float16 bias_part[4];
+        load_whole_vector<aligned>(bias_part, &bias[at], N - at);
+        for (int m = 0; m < 4; ++m)
             for (int v = 0; v < 4; ++v)
                 C_local[m][n][v] = fmaxf(C_local[m][n][v] + float(bias_part[v]), 0.f);
-        }
+    }
 
     // T.copy(C_local, C[by * block_M, bx * block_N])
     UNROLL
