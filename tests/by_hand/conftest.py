@@ -1,6 +1,7 @@
-"""Makes the helpers beside the tests importable by name."""
+"""Makes the helpers beside the tests, and those of tests/removal, importable by name."""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "removal"))

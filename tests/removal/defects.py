@@ -23,7 +23,8 @@ _SWITCH = (
 ORDERING = {
     "barrier": ("__syncthreads", "consumers_sync", "warpgroup_sync", "threads_sync", "PipeBarrier",
                 "order"),
-    "wait": ("copies_wait", "copies_wait_all", "cluster_wait", "barrier_wait", "mma_wait", "tma_store_wait_read", "tma_store_wait",
+    "wait": ("copies_wait", "copies_wait_all", "cluster_wait", "barrier_wait", "mma_wait",
+             "tma_store_wait_read", "tma_store_wait",
              "WaitFlag", "CrossCoreWaitFlag"),
     "commit": ("copies_commit", "mma_commit", "tma_store_commit"),
     "arrival": ("barrier_expect", "barrier_bytes", "barrier_arrive", "barrier_arrive_behind",

@@ -73,6 +73,7 @@ struct Fiber {
     uint32_t id = 0;  // in the team
     const char* doing = nullptr;  // what a waiting fiber waits for, and from which line
     void* where = nullptr;
+    std::string* asked = nullptr;  // the scheduler wants to know where it waits
     uint32_t result = 0;  // left by whoever completes a barrier with a reduction
 
     uint32_t time = 1;

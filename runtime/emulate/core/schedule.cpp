@@ -46,6 +46,19 @@ static void switch_away(Fiber* self) {
     Worker& w = *self->team->worker;
     Fiber* next = next_ready(w);
     if (next != self) emu_swap(&self->sp, next ? next->sp : w.sp);
+    while (self->asked) {  // where it stands, with its callers: only its own stack tells
+        *self->asked = place(self->where);
+        self->asked = nullptr;
+        emu_swap(&self->sp, w.sp);
+    }
+}
+
+// The place where a fiber waits, as it sees it itself.
+static std::string place_of(Fiber& f) {
+    std::string found;
+    f.asked = &found;
+    emu_swap(&f.team->worker->sp, f.sp);
+    return found;
 }
 
 void wait(const char* doing, void* where) {
@@ -205,13 +218,13 @@ static void body() {
     std::string text = "no thread can go on:";
     const Fiber *first = nullptr, *second = nullptr;
     struct Place {
-        const Fiber* first;
+        Fiber* first;
         std::string doing;
         int count;
     };
     std::vector<Place> places;
     for (uint32_t i = 0; i < team.threads; ++i) {
-        const Fiber& f = team.fibers[i];
+        Fiber& f = team.fibers[i];
         if (f.state == State::DONE) continue;
         const std::string doing = f.explain ? f.explain(&f) : f.doing;
         bool seen = false;
@@ -225,7 +238,7 @@ static void body() {
     for (const Place& p : places)
         text += format(" %s%s waits at %s in %s;", who(p.first).c_str(),
                        p.count > 1 ? format(" (and %d more)", p.count - 1).c_str() : "",
-                       place(p.first->where).c_str(), p.doing.c_str());
+                       place_of(*p.first).c_str(), p.doing.c_str());
     const uint32_t done = team.threads - team.live;
     text += done ? format(" %u of %u threads have ended", done, team.threads)
                  : format(" none of the %u threads has ended", team.threads);

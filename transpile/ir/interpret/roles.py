@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from tile2c.transpile.diagnostics import Span
@@ -42,6 +43,14 @@ class Barrier:
         """Whether the phase of this parity is over; before the first one, that of parity 1 is."""
         return (self.over - 1) % 2 == parity % 2
 
+    def lacks(self, parity: int) -> str:
+        """What a wait for the phase of this parity waits for."""
+        missing = f"{self.pending} of {self.count} arrivals"
+        if self.bytes:
+            missing += f" and {self.bytes} bytes"
+        phase = f"the phase of parity {parity % 2} of {self.name}"
+        return f"{phase}, whose phase {self.over} lacks {missing}"
+
     def settle(self) -> None:
         if self.pending == 0 and self.bytes == 0:
             self.pending, self.over = self.count, self.over + 1
@@ -70,7 +79,7 @@ class Role:
         self.number, self.members, self.state = number, members, state
         self.go = threading.Semaphore(0)
         self.ready: Callable[[], bool] = lambda: True
-        self.why = ""
+        self.why: Callable[[], str] = str
         self.at: Span | None = None
         self.done = False
         self.fault: BaseException | None = None
@@ -144,7 +153,7 @@ class Roles:
         role.done = True
         self.turn.release()
 
-    def wait(self, role: Role, ready: Callable[[], bool], why: str) -> None:
+    def wait(self, role: Role, ready: Callable[[], bool], why: Callable[[], str]) -> None:
         """Lets others run until this role can go on."""
         if ready():
             return
@@ -159,7 +168,7 @@ class Roles:
         parts = []
         for role in waiting:
             line = f" on line {role.at.line}" if role.at is not None else ""
-            parts.append(f"{role.words()} wait{line} for {role.why}")
+            parts.append(f"{role.words()} wait{line} for {role.why()}")
         return MeaningError(f"deadlock: {'; '.join(parts)}", waiting[0].at)
 
     # ---- what roles do together
@@ -178,9 +187,12 @@ class Roles:
             meeting.came.clear()
             meeting.turn += 1
             return
-        missing = [x.words() for x in self.roles if x.number in group - meeting.came]
-        what = f"{' and '.join(missing)} to come to a statement that they do together"
-        self.wait(role, lambda: meeting.turn != turn, what)
+
+        def why() -> str:
+            missing = [x.words() for x in self.roles if x.number in group - meeting.came]
+            return f"{' and '.join(missing)} to come to a statement that they do together"
+
+        self.wait(role, lambda: meeting.turn != turn, why)
 
     def first(self, state: State) -> bool:
         """Whether the first thread of all that get here is in this role."""
@@ -218,12 +230,12 @@ class Roles:
     def wait_for(self, state: State, stmt: forms.BarrierWait) -> None:
         parity = int(np.max(evaluate(state, stmt.parity)))
         for barrier, _ in self._of(state, stmt.barrier, stmt.index):
-            lacks = f"{barrier.pending} of {barrier.count} arrivals"
-            if barrier.bytes:
-                lacks += f" and {barrier.bytes} bytes"
-            phase = f"the phase of parity {parity % 2} of {barrier.name}"
-            why = f"{phase}, whose phase {barrier.over} lacks {lacks}"
-            self.wait(self._role(state), lambda b=barrier: b.passed(parity), why)  # type: ignore[misc]
+            role = self._role(state)
+            self.wait(
+                role,
+                partial(barrier.passed, parity),
+                partial(barrier.lacks, parity),
+            )
 
     def _of(self, state: State, group: Buffer, index: Expr) -> list[tuple[Barrier, int]]:
         """The barriers that the active threads name, with how many threads name each."""
@@ -249,10 +261,14 @@ class Roles:
         if named.here >= stmt.count:
             named.here, named.opened = 0, named.opened + 1
         elif stmt.waits:
-            why = (
-                f"{stmt.count - named.here} of {stmt.count} threads at named barrier {stmt.barrier}"
+            self.wait(
+                self._role(state),
+                lambda: named.opened != opened,
+                lambda: (
+                    f"{stmt.count - named.here} of {stmt.count} threads at named barrier "
+                    f"{stmt.barrier}"
+                ),
             )
-            self.wait(self._role(state), lambda: named.opened != opened, why)
 
 
 def _said(group: forms.Barriers, slot: int) -> str:
