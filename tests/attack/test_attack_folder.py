@@ -173,3 +173,29 @@ def test_rows_with_gaps(source: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     capsys.readouterr()
     assert main([*run, "--sizes", "N=9,S=4"]) == 2
     assert "would overlap" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('out = "a\\u0000"\n[[kernels]]\nsource = "input.py"\n', 1, "out holds a NUL character"),
+        ('out = "a"\n[[kernels]]\nsource = ["input.py", "\\u0000"]\n', 3, "source holds a NUL"),
+        ('out = "a"\nkernels = []\n', 2, "the project has no kernels"),
+        ('out = "a"\n[[kernels]]\nsource = []\n', 3, "this table of kernels has no source"),
+        ('out = "a"\n[[kernels]]\nsource = [""]\n', 3, "source is empty"),
+    ],
+)
+def test_projects_that_name_nothing(
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    line: int,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tile2c.toml").write_text(text)
+    assert main(["build"]) == 1
+    told = capsys.readouterr().err
+    assert f"tile2c.toml:{line}:" in told and message in told

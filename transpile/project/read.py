@@ -103,8 +103,10 @@ class _Reader:
         sets = tuple(
             made for part in table.tables("kernels") if (made := self._set(part)) is not None
         )
-        if "kernels" not in table.data:
-            span = table.places.value(table.path)
+        if table.data.get("kernels", []) == []:
+            span = (
+                table.span("kernels") if "kernels" in table.data else table.places.value(table.path)
+            )
             example = "[[tool.tile2c.kernels]]" if table.path else "[[kernels]]"
             table.diagnostics.error(
                 "T2C633",
@@ -165,11 +167,11 @@ class _Reader:
         return part if key in part.data else self.table
 
     def _sources(self, part: Table) -> tuple[Path, ...]:
-        if "source" not in part.data:
+        if part.data.get("source", []) == []:
             part.diagnostics.error(
                 "T2C633",
                 "this table of kernels has no source",
-                part.places.value(part.path),
+                part.span("source") if "source" in part.data else part.places.value(part.path),
                 help='source = "gemm.py"',
             )
         found: list[Path] = []

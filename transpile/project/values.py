@@ -48,10 +48,17 @@ class Table:
     def text(self, key: str) -> str | None:
         """A text that is not empty; None without one."""
         found = self._typed(key, str)
-        if found == "":
-            self.wrong(f"{key} is empty", key)
-            return None
-        return found
+        if found is None or self._sound(found, key):
+            return found
+        return None
+
+    def _sound(self, text: str, *keys: str | int) -> bool:
+        """Whether the text can name something: it is not empty, and has no NUL."""
+        if not text:
+            self.wrong(f"{keys[0]} is empty", *keys)
+        elif "\0" in text:
+            self.wrong(f"{keys[0]} holds a NUL character, which no name has", *keys)
+        return bool(text) and "\0" not in text
 
     def flag(self, key: str) -> bool | None:
         """`true` or `false`; None without one."""
@@ -68,8 +75,10 @@ class Table:
             return None
         items: list[object] = found
         for number, item in enumerate(items):
-            if not isinstance(item, str) or not item:
+            if not isinstance(item, str):
                 self.wrong(f"{key} holds {_shown(item)}, not a text", key, number)
+                return None
+            if not self._sound(item, key, number):
                 return None
         return tuple(map(str, items))
 
