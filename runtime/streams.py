@@ -21,7 +21,7 @@ def stream_handle(stream: object | None, tensors: Iterable[TensorView]) -> int:
     if protocol is not None:
         pair = protocol() if callable(protocol) else protocol
         return int(pair[1])
-    for name in ("cuda_stream", "musa_stream", "npu_stream", "ptr", "handle"):
+    for name in ("cuda_stream", "musa_stream", "npu_stream", "mlu_stream", "ptr", "handle"):
         handle = getattr(stream, name, None)
         if isinstance(handle, int):
             return handle
@@ -31,7 +31,7 @@ def stream_handle(stream: object | None, tensors: Iterable[TensorView]) -> int:
 def stream_source(tensors: Iterable[TensorView]) -> Callable[[], int]:
     """What tells the current stream of the tensors' framework, each time that it is asked."""
     for tensor in tensors:
-        if tensor.framework == "torch" and tensor.device in ("cuda", "musa", "npu"):
+        if tensor.framework == "torch" and tensor.device in ("cuda", "musa", "npu", "mlu"):
             return _torch_source(tensor.device, tensor.device_index)
         if tensor.device == "cuda" and tensor.framework == "cupy":
             return lambda: int(sys.modules["cupy"].cuda.get_current_stream().ptr)

@@ -40,12 +40,19 @@ def _ascend() -> Backend:
     return AscendBackend()
 
 
+def _bang() -> Backend:
+    from tile2c.runtime.backends.shared_object import BangBackend
+
+    return BangBackend()
+
+
 # Family -> how to reach its device. Each raises BackendUnavailable with the reason.
 DEVICES: dict[str, Callable[[], Backend]] = {
     "cuda": _cuda,
     **{family: _vendor(family) for family in ("hip", "dcu", "musa", "maca", "ppu")},
     "corex": _corex,
     "ascendc": _ascend,
+    "bang": _bang,
 }
 
 

@@ -54,6 +54,25 @@ _ACL = DriverNames(
     torch="npu",
 )
 
+_CNRT = DriverNames(
+    vendor="Cambricon",
+    libraries=("libcnrt.so",),
+    set_device="cnrtSetDevice",
+    allocate="cnrtMalloc",
+    free="cnrtFree",
+    copy="cnrtMemcpy",
+    free_shared=0,
+    event="cnrtNotifierCreate",
+    event_flags=False,
+    record="cnrtPlaceNotifier",
+    wait="cnrtWaitNotifier",
+    elapsed="cnrtNotifierElapsedTime",
+    drop_event="cnrtNotifierDestroy",
+    error_text="cnrtGetErrorName",
+    torch="mlu",
+)
+_CNRT_TO_DEVICE, _CNRT_TO_HOST = 0, 2  # cnrtMemcpyHostToDev, cnrtMemcpyDevToHost
+
 _PREFIX = "tile2c_launch_"
 _HEAD = (
     f'extern "C" int {_PREFIX}%s(const unsigned* grid, const unsigned* block, unsigned shared, '
@@ -179,6 +198,29 @@ class AclDriver(LibraryDriver):
             return found.value
 
 
+class CnrtDriver(LibraryDriver):
+    """Cambricon's run-time library: other numbers for the ways of a copy, the time comes last."""
+
+    def to_device(self, address: int, host: int, nbytes: int) -> None:
+        self._copy("", address, host, nbytes, _CNRT_TO_DEVICE)
+
+    def to_host(self, host: int, address: int, nbytes: int) -> None:
+        self._copy("", host, address, nbytes, _CNRT_TO_HOST)
+
+    def synchronize(self, stream: int) -> None:
+        self._call("cnrtQueueSync", Handle(stream))
+
+    def elapsed(self, run: Callable[[], None], stream: int) -> float:
+        with self._events(2) as (start, end):
+            self._call(self.names.record, start, Handle(stream))
+            run()
+            self._call(self.names.record, end, Handle(stream))
+            self._call(self.names.wait, end)
+            found = ctypes.c_float()
+            self._call(self.names.elapsed, start, end, ctypes.byref(found))
+            return found.value
+
+
 class CorexBackend(VendorBackend):
     """Iluvatar's devices, through their CUDA run-time library."""
 
@@ -221,6 +263,44 @@ def _ascend_function(record: KernelRecord, launch: Launch) -> str:
         + f"    {launch.entry}<<<grid[0], 0, stream>>>({values});\n"
         + "    return aclrtGetLastError(ACL_RT_THREAD_LEVEL);\n}\n"
     )
+
+
+class BangBackend(VendorBackend):
+    """Cambricon's devices, through CNRT."""
+
+    def __init__(self, driver: CnrtDriver | None = None) -> None:
+        super().__init__("bang", CnrtDriver(_CNRT) if driver is None else driver)
+
+    def fits(self, module: CompiledModule, record: KernelRecord) -> bool:
+        """None does: what the compile command makes has no function that launches."""
+        return False
+
+    def text_of(self, record: KernelRecord, text: str) -> str:
+        launches = {launch.entry: launch for launch in record.launches}
+        parts = [_bang_function(record, launch) for launch in launches.values()]
+        return "\n".join([text, "#include <cnrt.h>", *parts])
+
+
+def _bang_function(record: KernelRecord, launch: Launch) -> str:
+    """Block tasks: each takes any core that is free."""
+    values = ", ".join(
+        f"*static_cast<{_bang_type(record, item)}*>(args[{number}])"
+        for number, item in enumerate(launch.arguments)
+    )
+    return (
+        _HEAD % launch.entry
+        + "    const cnrtDim3_t tasks = {grid[0], grid[1], grid[2]};\n"
+        + "    const cnrtQueue_t queue = static_cast<cnrtQueue_t>(stream);\n"
+        + f"    {launch.entry}<<<tasks, cnrtFuncTypeBlock, queue>>>({values});\n"
+        + "    return cnrtGetLastError();\n}\n"
+    )
+
+
+def _bang_type(record: KernelRecord, item: LaunchArgument) -> str:
+    if item.kind != "tensor":
+        return _type_of(record, item)
+    dtype = record.argument(item.name).dtype
+    return {"float16": "half", "bfloat16": "bfloat16_t", **_PLAIN}[dtype] + "*"
 
 
 def _type_of(record: KernelRecord, item: LaunchArgument) -> str:

@@ -24,6 +24,7 @@ STYLES = {
     "ppu": ("DRIVER", "hg"),
     "corex": ("RUNTIME -DSTYLE_SYMBOLS", "cuda"),
     "ascendc": ("ACL", "aclrt"),
+    "bang": ("CNRT", "cnrt"),
 }
 FAMILIES = {"hip": "hip", "dcu": "hip", "musa": "musa", "maca": "maca", "ppu": "ppu"}
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="builds its driver with g++")
@@ -134,6 +135,11 @@ OBJECTS = {
         r"1,/^#include <acl/{/^#include <acl/!d}; "
         r's/\(\w*\)<<</stand_in_call("\1", /; s/>>>(/, /',
     ),
+    "bang": (
+        "cncc",
+        r"1,/^#include <cnrt/{/^#include <cnrt/!d}; "
+        r's/\(\w*\)<<</stand_in_call("\1", /; s/>>>(/, /',
+    ),
 }
 
 
@@ -149,7 +155,7 @@ def test_a_kernel_launched_by_its_own_library(
     script = bin_folder / program
     script.write_text(
         '#!/bin/sh\nfor word; do case "$last" in -o) out=$word;; esac\n'
-        'case "$word" in *.cu|*.cpp) text=$word;; esac; last=$word; done\n'
+        'case "$word" in *.cu|*.cpp|*.mlu) text=$word;; esac; last=$word; done\n'
         f'sed -e \'{edit}\' "$text" > "$out.cpp"\n'
         f"exec g++ -std=c++17 -w -shared -fPIC -include stdint.h -I{HERE / 'stand_in'} "
         f'{"-include cuda_runtime.h" if family == "corex" else ""} "$out.cpp" '
@@ -174,5 +180,5 @@ def test_a_kernel_launched_by_its_own_library(
 
 @pytest.mark.parametrize("family", OBJECTS)
 def test_without_the_run_time_library(family: str) -> None:
-    with pytest.raises(BackendUnavailable, match=r"no (Iluvatar|Ascend) (driver|device)"):
+    with pytest.raises(BackendUnavailable, match=r"no (Iluvatar|Ascend|Cambricon) (driver|device)"):
         tile2c.runtime.backends.choose.DEVICES[family]()

@@ -4,6 +4,7 @@
 //   g++ -shared -fPIC -DSTYLE_RUNTIME -DPREFIX=hip driver.cpp   names as hipMalloc
 //   g++ -shared -fPIC -DSTYLE_RUNTIME -DSTYLE_SYMBOLS -DPREFIX=cuda driver.cpp   kernels are functions of the program
 //   g++ -shared -fPIC -DSTYLE_ACL -DPREFIX=aclrt driver.cpp     AscendCL
+//   g++ -shared -fPIC -DSTYLE_CNRT -DPREFIX=cnrt driver.cpp     CNRT
 // A wrong call gives status 1 and a line on `stand_in_report`; `stand_in_log` lists the launches.
 #include <dlfcn.h>
 
@@ -297,5 +298,42 @@ EXPORT int NAME(GetLastError)(int level) {
 EXPORT void stand_in_launch(const char* name, unsigned blocks, int dynamic, void* stream, void** arguments) {
     last = dynamic ? wrong("dynamic memory of a core")
                    : run(Function{name}, blocks, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
+}
+#endif
+
+#ifdef STYLE_CNRT
+EXPORT int NAME(SetDevice)(int index) {
+    CHECK(index == 0, "no such device");
+    current = true;
+    return 0;
+}
+EXPORT int NAME(Malloc)(uintptr_t* address, size_t bytes) { return allocate(address, bytes); }
+EXPORT int NAME(Free)(uintptr_t address) { return release(address); }
+EXPORT int NAME(Memcpy)(uintptr_t to, uintptr_t from, size_t bytes, int kind) {
+    CHECK(kind == 0 || kind == 2, "another kind of copy");
+    return copy(to, from, bytes, kind == 0);
+}
+EXPORT int NAME(QueueSync)(void* queue) {
+    CHECK(known(queue), "wait for an unknown stream");
+    return 0;
+}
+EXPORT int NAME(NotifierCreate)(void** event) { return event_made(event); }
+EXPORT int NAME(PlaceNotifier)(void* event, void* queue) { return event_recorded(event, queue); }
+EXPORT int NAME(WaitNotifier)(void* event) { return event_awaited(event); }
+EXPORT int NAME(NotifierElapsedTime)(void* start, void* end, float* ms) { return between(ms, start, end); }
+EXPORT int NAME(NotifierDestroy)(void* event) { return event_gone(event); }
+EXPORT const char* NAME(GetErrorName)(int) { return "cnrtErrorArgsInvalid"; }
+static int last;
+EXPORT int NAME(GetLastError)() {
+    const int status = last;
+    last = 0;
+    return status;
+}
+struct Tasks {
+    unsigned x, y, z;
+};
+EXPORT void stand_in_launch(const char* name, Tasks tasks, int type, void* queue, void** arguments) {
+    last = type != 1 ? wrong("another kind of task than Block")
+                     : run(Function{name}, tasks.x, tasks.y, tasks.z, 1, 1, 1, 0, queue, arguments, nullptr);
 }
 #endif
