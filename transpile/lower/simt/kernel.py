@@ -68,6 +68,7 @@ from tile2c.transpile.lower.simt.scan_registers import fits, in_registers
 from tile2c.transpile.lower.simt.shared import (
     choose_layouts,
     declare,
+    share_functions,
     shared_sizes,
     spread_loops,
     swizzle_helpers,
@@ -155,7 +156,7 @@ def _lower_launch(
         str(dict(helper.fields)["name"])
         for plan in before
         for helper in plan.helpers
-        if helper.template in ("shared_struct", "shared_memory")
+        if helper.template in ("shared_struct", "shared_memory", "swizzle", "row_groups")
     )
 
     def lowered(pitches: dict[Expr, int] | None = None) -> LoweredLaunch:
@@ -253,6 +254,7 @@ class LoweredLaunch:
         self.zeroed, rest = drop_leading_fills(ctx, self.body)
         frames = self._frames(settled)
         spread_loops(ctx, settled.gemms, tile_phases(ctx, settled.body, frames))
+        share_functions(ctx)
         ctx.harmless = harmless_padding(ctx, settled.body, frames)
         nodes = BlockLowering(ctx, frames, settled.plans).whole(rest)
         shared_names = self._shared_between_threads()

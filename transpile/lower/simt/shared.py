@@ -193,22 +193,43 @@ def _exchange(row_bytes: int, chunk_bytes: int) -> tuple[int, int] | None:
     return 128 // row_bytes, row_bytes // chunk_bytes
 
 
-def swizzle_helpers(ctx: Context) -> None:
-    """The layout functions of the text, one a tile, equal formulas said once each."""
+def share_functions(ctx: Context) -> None:
+    """Tiles that are laid out alike get one function; called before any text uses their names."""
+    alike: dict[tuple[int, ...], list[str]] = {}
     for name, layout in ctx.shared.items():
-        if not layout.function:
+        if layout.function:
+            formula = (layout.chunk, layout.divide, layout.modulus, layout.group)
+            alike.setdefault(formula, []).append(name)
+    for tiles in alike.values():
+        if len(tiles) < 2:
             continue
+        for tile in tiles:
+            ctx.namer.release(ctx.shared[tile].function)
+        name = ctx.namer.ours("tile_col", "col_of_tile")
+        for tile in tiles:
+            ctx.shared[tile] = replace(ctx.shared[tile], function=name)
+
+
+def swizzle_helpers(ctx: Context) -> None:
+    """The layout functions of the text, with the tiles that they are for."""
+    users: dict[str, list[str]] = {}
+    for name, layout in ctx.shared.items():
+        if layout.function:
+            users.setdefault(layout.function, []).append(name)
+    for tiles in users.values():
+        layout = ctx.shared[tiles[0]]
+        names = " and ".join([", ".join(tiles[:-1]), tiles[-1]] if len(tiles) > 1 else tiles)
         if layout.group > 1:
-            ctx.need("row_groups", name=layout.function, tile=name, group=layout.group)
+            ctx.need("row_groups", name=layout.function, tile=names, group=layout.group)
             continue
         ctx.need(
             "swizzle",
             name=layout.function,
-            tile=name,
+            tile=names,
             chunk=layout.chunk,
             divide=layout.divide,
             modulus=layout.modulus,
-            partial=name in ctx.partial_swizzle,
+            partial=not ctx.partial_swizzle.isdisjoint(tiles),
         )
 
 

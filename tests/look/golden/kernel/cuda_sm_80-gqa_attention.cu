@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    batch, length and kv_heads are free
 //   needs    Q, K and V at multiples of 16 bytes, O at multiples of 4 bytes
-//   text     sha256 4f4cd167672d  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 b218ffc1b533  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int groups = 4;
@@ -22,17 +22,9 @@ constexpr float scale = 0.12751743074602467f;
 
 constexpr float infinity = __builtin_bit_cast(float, 0x7f800000);
 
-// K_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
-// fall into different groups of banks.
-static __device__ int K_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
-
-// Q_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
-// fall into different groups of banks.
-static __device__ int Q_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
-
-// V_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
-// fall into different groups of banks.
-static __device__ int V_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+// Q_shared, K_shared and V_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows
+// that are read together fall into different groups of banks.
+static __device__ int tile_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
 
 struct Shared {
     alignas(128) half Q_shared[block_M][dim];  // 32 KiB
@@ -167,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
         load_whole_vector(Q_part,
                           &Q[((size_t(bz) * length + plane) * (kv_heads * groups) + by) * dim + j],
                           valid);
-        store_vector(&Q_shared[i][Q_col(i, j)], Q_part);
+        store_vector(&Q_shared[i][tile_col(i, j)], Q_part);
     }
 
     // T.fill(row_max, -T.infinity(accum_dtype))
@@ -189,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
             const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int plane = ko * block_N + i;
             const int valid = plane < length ? 8 : 0;
-            copy_async<8>(&K_shared[stage][i][K_col(i, j)],
+            copy_async<8>(&K_shared[stage][i][tile_col(i, j)],
                           K_src + size_t(turn * 8) * kv_heads * dim, valid);
         }
         // T.copy(V[bz, ko * block_N : (ko + 1) * block_N, by // groups, :], V_shared)
@@ -198,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
             const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int plane = ko * block_N + i;
             const int valid = plane < length ? 8 : 0;
-            copy_async<8>(&V_shared[stage][i][V_col(i, j)],
+            copy_async<8>(&V_shared[stage][i][tile_col(i, j)],
                           V_src + size_t(turn * 8) * kv_heads * dim, valid);
         }
         K_src += size_t(block_N) * kv_heads * dim;
@@ -238,11 +230,11 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
             unsigned a[2][4], b[2][4];
             for (int m = 0; m < 2; ++m) {
                 const int row = warp_m + m * 16 + lane % 16, col = k + lane / 16 * 8;
-                load_matrices(a[m], &Q_shared[row][Q_col(row, col)]);
+                load_matrices(a[m], &Q_shared[row][tile_col(row, col)]);
             }
             for (int n = 0; n < 2; ++n) {
                 const int row = n * 16 + lane / 16 * 8 + lane % 8, col = k + lane / 8 % 2 * 8;
-                load_matrices(b[n], &K_shared[stage][row][K_col(row, col)]);
+                load_matrices(b[n], &K_shared[stage][row][tile_col(row, col)]);
             }
             for (int m = 0; m < 2; ++m)
                 for (int n = 0; n < 4; ++n)
@@ -316,7 +308,7 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
                 for (int r = 0; r < 4; ++r) a[m][r] = register_of(&P[m][k / 8 + r / 2][r % 2 * 2]);
             for (int n = 0; n < 8; ++n) {
                 const int row = k + lane % 16, col = n * 16 + lane / 16 * 8;
-                load_matrices_transposed(b[n], &V_shared[stage][row][V_col(row, col)]);
+                load_matrices_transposed(b[n], &V_shared[stage][row][tile_col(row, col)]);
             }
             for (int m = 0; m < 2; ++m)
                 for (int n = 0; n < 16; ++n)

@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    total, heads and edges are free
 //   needs    Q, K and V at multiples of 16 bytes
-//   text     sha256 848559e76899  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 528b15249c72  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -21,17 +21,9 @@ constexpr float scale = 0.12751743074602467f;
 
 constexpr float infinity = __builtin_bit_cast(float, 0x7f800000);
 
-// K_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
-// fall into different groups of banks.
-static __device__ int K_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
-
-// Q_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
-// fall into different groups of banks.
-static __device__ int Q_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
-
-// V_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
-// fall into different groups of banks.
-static __device__ int V_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+// Q_shared, K_shared and V_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows
+// that are read together fall into different groups of banks.
+static __device__ int tile_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
 
 struct Shared {
     alignas(128) half Q_shared[block_M][dim];  // 32 KiB
@@ -157,7 +149,8 @@ extern "C" __global__ void __launch_bounds__(128) varlen_attention(
     float row_max[2][2];  // [block_M] over the block
     float max_before[2][2];  // [block_M] over the block
     float rescale[2][2];  // [block_M] over the block
-    float row_sum[2][2] = {};  // [block_M] over the block; T.clear(row_sum)
+    float row_sum[2][2];  // [block_M] over the block
+    float row_sum_part[2][2] = {};  // [block_M] each thread's part; T.clear(row_sum)
 
     const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -174,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(128) varlen_attention(
         __align__(16) half Q_part[8];
         const int valid = plane >= 0 && plane < total ? 8 : 0;
         load_whole_vector(Q_part, &Q[(size_t(plane) * heads + by) * dim + j], valid);
-        store_vector(&Q_shared[i][Q_col(i, j)], Q_part);
+        store_vector(&Q_shared[i][tile_col(i, j)], Q_part);
     }
 
     // T.fill(row_max, -T.infinity(accum_dtype))
@@ -197,8 +190,8 @@ extern "C" __global__ void __launch_bounds__(128) varlen_attention(
             const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int plane = start + ko * block_N + i;
             const int valid = plane >= 0 && plane < total ? 8 : 0;
-            copy_async<8>(&K_shared[stage][i][K_col(i, j)], K_src + size_t(turn * 8) * heads * dim,
-                          valid);
+            copy_async<8>(&K_shared[stage][i][tile_col(i, j)],
+                          K_src + size_t(turn * 8) * heads * dim, valid);
         }
         // T.copy(V[start + ko * block_N : start + (ko + 1) * block_N, by, :], V_shared)
         UNROLL
@@ -206,8 +199,8 @@ extern "C" __global__ void __launch_bounds__(128) varlen_attention(
             const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int plane = start + ko * block_N + i;
             const int valid = plane >= 0 && plane < total ? 8 : 0;
-            copy_async<8>(&V_shared[stage][i][V_col(i, j)], V_src + size_t(turn * 8) * heads * dim,
-                          valid);
+            copy_async<8>(&V_shared[stage][i][tile_col(i, j)],
+                          V_src + size_t(turn * 8) * heads * dim, valid);
         }
         K_src += size_t(block_N) * heads * dim;
         V_src += size_t(block_N) * heads * dim;
@@ -237,11 +230,11 @@ extern "C" __global__ void __launch_bounds__(128) varlen_attention(
             unsigned a[2][4], b[2][4];
             for (int m = 0; m < 2; ++m) {
                 const int row = warp_m + m * 16 + lane % 16, col = k + lane / 16 * 8;
-                load_matrices(a[m], &Q_shared[row][Q_col(row, col)]);
+                load_matrices(a[m], &Q_shared[row][tile_col(row, col)]);
             }
             for (int n = 0; n < 2; ++n) {
                 const int row = n * 16 + lane / 16 * 8 + lane % 8, col = k + lane / 8 % 2 * 8;
-                load_matrices(b[n], &K_shared[stage][row][K_col(row, col)]);
+                load_matrices(b[n], &K_shared[stage][row][tile_col(row, col)]);
             }
             for (int m = 0; m < 2; ++m)
                 for (int n = 0; n < 4; ++n)
@@ -280,7 +273,7 @@ extern "C" __global__ void __launch_bounds__(128) varlen_attention(
         for (int m = 0; m < 2; ++m)
             for (int h = 0; h < 2; ++h) {
                 rescale[m][h] = exp2f((max_before[m][h] - row_max[m][h]) * scale);
-                row_sum[m][h] *= rescale[m][h];
+                row_sum_part[m][h] *= rescale[m][h];
             }
 
         // for i, j in T.Parallel(block_M, dim)
@@ -302,11 +295,9 @@ extern "C" __global__ void __launch_bounds__(128) varlen_attention(
         // T.reduce_sum(S, row_sum, dim=1, clear=False)
         for (int m = 0; m < 2; ++m)
             for (int h = 0; h < 2; ++h) {
-                float row_sum_part = 0.f;
                 UNROLL
                 for (int n = 0; n < 4; ++n)
-                    for (int v = 0; v < 2; ++v) row_sum_part += S[m][n][h * 2 + v];
-                row_sum[m][h] += lanes_sum_4(row_sum_part);
+                    for (int v = 0; v < 2; ++v) row_sum_part[m][h] += S[m][n][h * 2 + v];
             }
 
         // T.copy(S, P)
@@ -325,13 +316,17 @@ extern "C" __global__ void __launch_bounds__(128) varlen_attention(
                 for (int r = 0; r < 4; ++r) a[m][r] = register_of(&P[m][k / 8 + r / 2][r % 2 * 2]);
             for (int n = 0; n < 8; ++n) {
                 const int row = k + lane % 16, col = n * 16 + lane / 16 * 8;
-                load_matrices_transposed(b[n], &V_shared[stage][row][V_col(row, col)]);
+                load_matrices_transposed(b[n], &V_shared[stage][row][tile_col(row, col)]);
             }
             for (int m = 0; m < 2; ++m)
                 for (int n = 0; n < 16; ++n)
                     mma(acc[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
         }
     }
+
+    // row_sum: what the threads have gathered comes together, once
+    for (int m = 0; m < 2; ++m)
+        for (int h = 0; h < 2; ++h) row_sum[m][h] = lanes_sum_4(row_sum_part[m][h]);
 
     // The rows behind this sequence are another block's to write.
     // for i, j in T.Parallel(block_M, dim)
