@@ -75,6 +75,11 @@ def test_several_targets(source: Path) -> None:
         (["add.py", "-o", "add.py"], "is a file, not a folder"),
         (["add.py", "-o"], "requires an argument"),
         (["rum", "out"], "did you mean run?"),
+        (["add", "-o", "out"], "did you mean add.py?"),
+        (["add.py", "xyzzy"], "an output folder is said by -o xyzzy"),
+        (["add.py", "-o", "out", "--target", "hopper"], "`tile2c --targets` lists their chips"),
+        (["run", "add.py"], "`tile2c INPUT.py -o out` writes one"),
+        (["emulate", "nothing", "-o", "e"], "`tile2c INPUT.py -o OUT --launcher` writes one"),
     ],
 )
 def test_a_wrong_command_line_is_status_2(

@@ -147,6 +147,7 @@ def test_time_is_printed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["out", "--backend", "cuda", "--check", "races"], "needs the emulator"),
         (["out", "--backend", "emulator"], "did you mean emulate?"),
         (["out", "--against", "functions.py:ad"], "did you mean add?"),
+        (["out", "--against", "functions.py"], "functions.py:FUNCTION"),
         (["out", "--against", "functions"], "not of the form FILE.py:FUNCTION"),
         (["out", "--inputs", "no.npz"], "no such file: no.npz"),
         (["out", "--against", "interpreter"], "pass --source INPUT.py"),

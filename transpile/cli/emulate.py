@@ -79,7 +79,8 @@ def _records(folder: Path, target: str | None) -> tuple[KernelRecord, ...]:
     try:
         records = read_records(folder)
     except FileNotFoundError as error:
-        raise UsageProblem("T2C003", str(error), None) from error
+        hint = "`tile2c INPUT.py -o OUT --launcher` writes one"
+        raise UsageProblem("T2C003", str(error), hint) from error
     except ValueError as error:
         raise failure("T2C607", str(error), None) from error
     there = tuple(dict.fromkeys(record.target for record in records))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Format, Reporter, status_of
-from tile2c.transpile.cli.status import Status, UsageProblem, nearest, suggestion
+from tile2c.transpile.cli.status import Status, UsageProblem, nearest
 from tile2c.transpile.diagnostics import Diagnostic, Diagnostics, InputError
 from tile2c.transpile.record import record
 
@@ -170,9 +170,14 @@ def _check_input(name: str) -> None:
             raise UsageProblem("T2C003", f"{name} cannot be read: {error.strerror}") from error
         return
     if path.is_dir():
-        raise UsageProblem("T2C003", f"{name} is a folder, not a file", f"tile2c {name}/*.py -o …")
-    if not path.suffix and path.parent == Path() and (verb := nearest(name, VERBS)):
-        raise UsageProblem("T2C003", f"no such file or verb: {name}", f"did you mean {verb}?")
+        hint = f"-o {name}" if (path / "tile2c.json").is_file() else f"tile2c {name}/*.py -o …"
+        raise UsageProblem("T2C003", f"{name} is a folder, not a file", hint)
+    if not path.suffix and path.with_suffix(".py").is_file():
+        raise UsageProblem("T2C003", f"no such file: {name}", f"did you mean {name}.py?")
+    if not path.suffix and path.parent == Path():
+        verb = nearest(name, VERBS)
+        hint = f"did you mean {verb}?" if verb else f"an output folder is said by -o {name}"
+        raise UsageProblem("T2C003", f"no such file or verb: {name}", hint)
     if path.exists():
         raise UsageProblem("T2C003", f"{name} is not a regular file")
     beside = [item.name for item in path.parent.glob("*.py")] if path.parent.is_dir() else []
@@ -191,7 +196,10 @@ def target_names(values: Sequence[str]) -> tuple[str, ...]:
             name = targets.find(value.strip()).name
         except targets.UnknownTarget as error:
             known = [target.name for target in targets.all_targets()]
-            hint = suggestion(value.strip(), known)
+            near = nearest(value.strip(), known)
+            families = ", ".join(dict.fromkeys(name.partition(":")[0] for name in known))
+            listed = f"families: {families}; `tile2c --targets` lists their chips"
+            hint = f"did you mean {near}?" if near else listed
             raise UsageProblem("T2C002", f"unknown target {value.strip()!r}", hint) from error
         if name not in found:
             found.append(name)

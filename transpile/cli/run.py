@@ -73,6 +73,10 @@ def _check_options(options: RunOptions) -> None:
         )
 
 
+def _folder_for(name: str) -> str:
+    return "out" if name.endswith(".py") else name
+
+
 def _record(options: RunOptions) -> KernelRecord:
     """The one kernel that is meant; UsageProblem if that is not clear."""
     from tile2c.runtime.records import read_records
@@ -80,7 +84,8 @@ def _record(options: RunOptions) -> KernelRecord:
     try:
         records = read_records(Path(options.out))
     except FileNotFoundError as error:
-        raise UsageProblem("T2C003", str(error)) from error
+        hint = f"`tile2c INPUT.py -o {_folder_for(options.out)}` writes one"
+        raise UsageProblem("T2C003", str(error), hint) from error
     except ValueError as error:
         raise failure("T2C607", str(error), None) from error
     names = sorted({record.name for record in records})
@@ -114,7 +119,8 @@ def _loaded(options: RunOptions, record: KernelRecord, reporter: Reporter) -> Ke
         try:
             return load(options.out, None, options.target)[record.name]
         except BackendUnavailable as error:
-            reporter.done(f"no device, so the emulator runs the kernel ({error})")
+            reason = str(error).partition(". backend=")[0]  # the rest is for callers from Python
+            reporter.done(f"no device, so the emulator runs the kernel ({reason})")
             backend = EMULATE
     try:
         target = options.target if backend != EMULATE else _emulated_target(options, record)

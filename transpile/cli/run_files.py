@@ -26,7 +26,8 @@ def function_of(option: str, text: str) -> Callable[..., Any]:
     file, _, name = text.rpartition(":")
     path = Path(file)
     if not file or path.suffix != ".py":
-        raise UsageProblem("T2C001", f"{option} {text}: not of the form FILE.py:FUNCTION")
+        hint = f"{option} interpreter, or {text}:FUNCTION" if option == "--against" else None
+        raise UsageProblem("T2C001", f"{option} {text}: not of the form FILE.py:FUNCTION", hint)
     if not path.is_file():
         raise UsageProblem("T2C003", f"{option}: no such file: {file}")
     spec = importlib.util.spec_from_file_location(f"tile2c_user_{path.stem}", path)

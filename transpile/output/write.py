@@ -41,7 +41,7 @@ Compile = Callable[[GeneratedKernel, str, str, Diagnostics], Module | None]
 
 @record(kw_only=True)
 class Written:
-    """What a run did: kernel files written, in order; files that it left or removed.
+    """What a run did: files written, in order, then modules; files that it left or removed.
 
     `kept` are those of the unchanged ones that were edited by hand; a note says so of each.
     """
@@ -61,6 +61,7 @@ class _Plan:
     files: dict[str, GeneratedKernel]
     conflicts: int = 0
     companions: list[str] = field(default_factory=list)  # files of launchers
+    modules: list[str] = field(default_factory=list)  # that were compiled
     edited: set[str] = field(default_factory=set)
 
 
@@ -157,7 +158,7 @@ def _commit(job: Job, plan: _Plan) -> Written:
     commit(folder, plan.changes)
     remember(folder, {file: holders.source_path(k.manifest) for file, k in files.items()})
     return Written(
-        files=tuple(file for file in written if file not in unchanged),
+        files=(*(file for file in written if file not in unchanged), *plan.modules),
         unchanged=unchanged,
         kept=tuple(file for file in unchanged if file in plan.edited),
         removed=tuple(file for file in plan.gone if file in plan.changes.removals),
@@ -211,7 +212,7 @@ def _plan_kernel(
     if compile_module is not None and not decision.conflicts:
         module = compile_module(kernel, file, decision.text, diagnostics)
         if module is not None:
-            modules.append(_plan_module(file, kernel, module, decision.text, plan.changes))
+            modules.append(_plan_module(file, kernel, module, decision.text, plan))
     elif held is not None and decision.text == found.text:
         modules += modules_of(held)
     plan.entries.append(entry_for(kernel, file, decision.base, scope.defines, modules))
@@ -285,12 +286,13 @@ def _remove_launcher(
 
 
 def _plan_module(
-    file: str, kernel: GeneratedKernel, module: Module, text: str, changes: Changes
+    file: str, kernel: GeneratedKernel, module: Module, text: str, plan: _Plan
 ) -> JsonValue:
     from tile2c.transpile.output.entries import module_entry
 
     name = layout.module_file(file, kernel.suffix, module.arch, module.suffix)
-    changes.writes[name] = module.content
+    plan.changes.writes[name] = module.content
+    plan.modules.append(name)
     return module_entry(module.arch, name, module.content, module.compiler, text)
 
 
