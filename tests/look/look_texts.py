@@ -20,7 +20,7 @@ TARGETS = {
     "cuda:sm_80": (*ALL, *ROWS, *MATRICES),
     "cuda:sm_90a": ("gemm", "gemm_bias_relu"),
     "hip:gfx942": ALL,
-    "ascendc:ascend910b": ("add", "row_sum", "softmax"),
+    "ascendc:ascend910b": (*ALL, "split_k_gemm", "flash_attention"),
 }
 
 

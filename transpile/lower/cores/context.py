@@ -128,13 +128,14 @@ class Context:
         rest: Expr = Binary(dtype=INT32, op="-", a=bound, b=start)
         if isinstance(start, Const) and start.value == 0:
             rest = bound
-        if _parts(rest) > 5:  # long enough to get a name
+        inside = self.facts.less(clip.start, clip.bound)
+        if _parts(rest) > (5 if inside else 3):  # long enough to get a name
             left = self.names.local(f"{name}_left", depth=depth)
             steps.append(Local(name=left, dtype=INT32, value=rest))
             rest = Var(dtype=INT32, name=left, kind="temporary")
         full = Compare(dtype=BOOL, op="<", a=rest, b=extent)
         value: Expr = Select(dtype=INT32, condition=full, a=rest, b=extent)
-        if not self.facts.less(clip.start, clip.bound):
+        if not inside:
             some = Compare(dtype=BOOL, op=">", a=rest, b=const(0))
             value = Select(dtype=INT32, condition=some, a=value, b=const(0))
         steps.append(Local(name=name, dtype=INT32, value=value))

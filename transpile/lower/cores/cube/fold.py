@@ -190,13 +190,18 @@ def _with_finish(
         if place == begin:
             new.append(replace(started, bias=_source(body, biases[0]) if biases else None))
         elif place in loops:
-            said += [*stmt.comments, stmt.quote]
+            said += [*stmt.comments, stmt.quote, *_quotes(stmt)]
         elif place > loops[-1] and isinstance(stmt, StoreSums):
             comments = (*[text for text in said if text], *stmt.comments)
             new.append(replace(stmt, relu=bool(relus), comments=comments))
         else:
             new.append(stmt)
     return tuple(new)
+
+
+def _quotes(stmt: Stmt) -> list[str]:
+    """What the author wrote inside a loop."""
+    return [text for part in stmt.body for text in (*part.comments, part.quote)]  # type: ignore[attr-defined]
 
 
 def _finish(stmt: Stmt, name: str, body: tuple[Stmt, ...]) -> _Finish | None:

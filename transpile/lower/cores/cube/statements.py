@@ -301,6 +301,7 @@ class CubeLowering:
             function="copy_fractals<1>",
             dst=TileRef(tile=in_l1),
             arguments=(self.region(region, name), const(1), count, count, const(1)),
+            remark=f"{name} starts from {region.buffer.name}",
         )
         move = CubeCall(
             unit="MTE1",
@@ -460,6 +461,7 @@ class CubeLowering:
             function="add_sums" if stmt.adds else "store_sums",
             dst=self.region(stmt.dst, name),
             arguments=arguments,
+            remark="what is below 0 becomes 0" if stmt.relu else "",
         )
         context.emit(call if guard is None else Branch(condition=guard, then=(call,)))
 
