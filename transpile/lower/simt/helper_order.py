@@ -21,6 +21,7 @@ _ORDER = (
     "load_whole_vector",
     "store_whole_vector",
     "copy_async",
+    "copy_elements",
     "copies_commit",
     "copies_wait",
     "copies_wait_all",

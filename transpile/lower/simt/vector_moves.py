@@ -181,9 +181,13 @@ class VectorMoves:
         """`copy_async<8>(shared, global)`: the copy is started, a wait ends it."""
         to, where = self._address(buffer, index), self._source(source)
         valid = self._valid(source.buffer, source.index)
+        args = (to, where) if valid is None else (to, where, valid)
+        template: tuple[Expr, ...] = (const(self.it.width),)
+        if self.ctx.unaligned:
+            self.ctx.need("copy_elements", tail=valid is not None)
+            return CCall(dtype=INT32, function="copy_elements", args=args, template=template)
         self.ctx.require_alignment(source.buffer, source.index, self.last, self.it.width)
         size = self.it.width * source.dtype.bytes
-        template: tuple[Expr, ...] = (const(self.it.width),)
         if self.ctx.variant:
             template = (*template, b.local("aligned"))
         whole = valid is not None and self._all_or_nothing(source.buffer)
@@ -197,7 +201,6 @@ class VectorMoves:
             whole=whole,
             bytes=size,
         )
-        args = (to, where) if valid is None else (to, where, valid)
         return CCall(dtype=INT32, function=function, args=args, template=template)
 
     def _source(self, source: Load) -> Expr:

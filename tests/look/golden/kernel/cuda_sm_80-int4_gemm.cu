@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin int4_gemm.cu -o int4_gemm.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 d6b9d477ede9  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 922628071d7a  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int group_size = 128;
@@ -20,13 +20,9 @@ constexpr int num_stages = 3;
 // The body is long and runs a few times: unrolled, it would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
 
-// A_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
-// fall into different groups of banks.
-static __device__ int A_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
-
-// W_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
-// fall into different groups of banks.
-static __device__ int W_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+// A_shared and W_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are
+// read together fall into different groups of banks.
+static __device__ int tile_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
 
 // `n` neighbours that move in one access.
 template <typename T, int n>
@@ -121,8 +117,8 @@ static __device__ void int4_gemm_block(
             const int i = turn * 16 + threadIdx.x / 8, j = threadIdx.x % 8 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;
             const int valid = row < M ? K - col : 0;
-            copy_async<8, aligned>(&A_shared[fill][i][A_col(i, j)], A_src + size_t(turn * 16) * K,
-                                   valid);
+            copy_async<8, aligned>(&A_shared[fill][i][tile_col(i, j)],
+                                   A_src + size_t(turn * 16) * K, valid);
         }
         // T.copy(B[bx * block_N, ko * (block_K // 2)], B_shared)
         {
@@ -173,7 +169,7 @@ static __device__ void int4_gemm_block(
                     (j + v) % 2 == 0 ? (signed char)(both << 4) >> 4 : both >> 4;
                 W_shared_part[v] = half(weight) * scales_shared[stage][i];
             }
-            store_vector(&W_shared[i][W_col(i, j)], W_shared_part);
+            store_vector(&W_shared[i][tile_col(i, j)], W_shared_part);
         }
         __syncthreads();  // W_shared is complete
 
@@ -182,12 +178,12 @@ static __device__ void int4_gemm_block(
             unsigned a[2][4], b[2][4];
             for (int m = 0; m < 2; ++m) {
                 const int row = warp_m + m * 16 + lane % 16, col = k + lane / 16 * 8;
-                load_matrices(a[m], &A_shared[stage][row][A_col(row, col)]);
+                load_matrices(a[m], &A_shared[stage][row][tile_col(row, col)]);
             }
             for (int n = 0; n < 2; ++n) {
                 const int row = warp_n + n * 16 + lane / 16 * 8 + lane % 8;
                 const int col = k + lane / 8 % 2 * 8;
-                load_matrices(b[n], &W_shared[row][W_col(row, col)]);
+                load_matrices(b[n], &W_shared[row][tile_col(row, col)]);
             }
             for (int m = 0; m < 2; ++m)
                 for (int n = 0; n < 4; ++n)

@@ -11,7 +11,7 @@
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
 //   repack   K % 8 != 0: where that pays, A is copied to aligned rows of a workspace first
-//   text     sha256 7c04ff8d2241  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 f45dbd4b747b  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -86,19 +86,11 @@ static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) 
     }
 }
 
-// Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
-// aligned rows end between copies.
-template <int n, bool aligned, typename T>
-static __device__ void copy_async(T* shared, const T* global, int valid) {
-    if (!aligned) {  // no such copy starts at any address: element by element
-        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T();
-        return;
-    }
-    const unsigned dst = __cvta_generic_to_shared(shared);
-    const int bytes = valid > 0 ? n * int(sizeof(T)) : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(dst), "l"(global),
-                 "n"(n * sizeof(T)), "r"(bytes)
-                 : "memory");
+// Copies n neighbours to shared memory one by one, as no wider access may start at any address;
+// zeros at and past `valid`.
+template <int n, typename T>
+static __device__ void copy_elements(T* shared, const T* global, int valid) {
+    for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T();
 }
 
 // Loads four 8x8 matrices of 16-byte rows: lane l passes the address of row l % 8 of matrix l / 8.
@@ -449,8 +441,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_bias_relu_any(
             const int i = turn * 64 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;
             const int valid = row < M ? K - col : 0;
-            copy_async<8, aligned>(&A_shared[fill][i][A_col(i, j)], A_src + size_t(turn * 64) * K,
-                                   valid);
+            copy_elements<8>(&A_shared[fill][i][A_col(i, j)], A_src + size_t(turn * 64) * K, valid);
         }
         // T.copy(B[ko * block_K, bx * block_N], B_shared)
         UNROLL
@@ -458,8 +449,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_bias_relu_any(
             const int i = turn * 16 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int row = ko * block_K + i, col = bx * block_N + j;
             const int valid = row < K ? N - col : 0;
-            copy_async<8, aligned>(&B_shared[fill][i][B_col(i, j)], B_src + size_t(turn * 16) * N,
-                                   valid);
+            copy_elements<8>(&B_shared[fill][i][B_col(i, j)], B_src + size_t(turn * 16) * N, valid);
         }
         A_src += block_K;
         B_src += size_t(block_K) * N;

@@ -17,6 +17,7 @@ from tile2c.transpile.lower.simt.hopper.staging import drop_staging
 from tile2c.transpile.lower.simt.hopper.team import unaligned_flag
 from tile2c.transpile.lower.simt.hopper.unfit import Crowded, Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS
+from tile2c.transpile.lower.simt.uses import names_in
 from tile2c.transpile.targets.simt import SimtTarget
 
 _RESERVED = frozenset(
@@ -109,11 +110,13 @@ def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
     """One file with the entry with roles and, for all other sizes and addresses, the ordinary one."""
     mine, theirs = whole.plan(), other.plan()
     (entry,) = mine.entries
+    body = theirs.bodies[0].body
+    flag = (unaligned_flag(),) if "aligned" in names_in(body) else ()
     rest = Entry(
         name=f"{entry.name}_any",
         params=theirs.bodies[0].params,
         threads=other.ctx.launch.threads,
-        body=(unaligned_flag(), *theirs.bodies[0].body),
+        body=(*flag, *body),
         comments=("Any other sizes and addresses: mma.sync, tiles loaded element by element.",),
     )
     condition = " and ".join(mine.requires)
