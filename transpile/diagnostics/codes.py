@@ -112,7 +112,7 @@ CODES: dict[str, str] = {
     "T2C520": "a function with more launches than the target takes",
     "T2C521": "an array of each thread, on a target without threads",
     "T2C522": "an element type that the target's vector unit does not take",
-    "T2C523": "T.gemm on a target without it",
+    "T2C523": "a product that the target's matrix unit does not take",
     "T2C524": "a scan on a target without it",
     "T2C525": "an atomic on a target without it",
     "T2C526": "a reduction that the target's vector unit does not have",

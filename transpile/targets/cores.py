@@ -45,7 +45,9 @@ class WeightUnit:
     products: Mapping[str, str]  # element type of both operands -> of the sums
     columns: int  # the right operand has a multiple of so many columns
     inner_bytes: int  # and rows of a multiple of so many bytes along the sum
-    ordered_as: Mapping[str, str]  # element type that the ordering call does not know -> one like it
+    ordered_as: Mapping[
+        str, str
+    ]  # element type that the ordering call does not know -> one like it
 
 
 @record(kw_only=True)

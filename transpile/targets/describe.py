@@ -58,8 +58,20 @@ def _matrix(instructions: Sequence[MatrixInstruction]) -> Iterator[str]:
 
 
 def _cores(target: CoresTarget) -> Iterator[str]:
-    yield f"{target.cores} cores, {target.local_bytes // 1024} KB of local memory each"
-    yield f"tiles aligned to {target.block_bytes} bytes, repeats of {target.repeat_bytes}"
+    memory = target.words.memory
+    if target.vectors == "counts":
+        yield f"{memory} {target.local_bytes // 1024} KB a core for tiles"
+        yield "vector calls at any address, of any count"
+    else:
+        yield f"{target.cores} cores, {target.local_bytes // 1024} KB of local memory each"
+        yield f"tiles aligned to {target.block_bytes} bytes, repeats of {target.repeat_bytes}"
+    if target.order == "stages":
+        yield "copies a turn ahead of the work, waits once a turn"
+    if target.weights is not None:
+        unit = target.weights
+        pairs = ", ".join(f"{source} -> {sums}" for source, sums in unit.products.items())
+        yield f"matrix {pairs}: right operand in {unit.memory}, {unit.bytes // 1024} KB a core"
+        yield f"sums over multiples of {unit.inner_bytes} bytes"
     yield f"types {', '.join(_types(target))}"
 
 
