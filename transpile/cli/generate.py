@@ -163,6 +163,7 @@ def _check_input(name: str) -> None:
     from tile2c.transpile.cli.main import VERBS
 
     path = Path(name)
+    hint: str | None
     if path.is_file():
         try:
             path.open("rb").close()

@@ -84,8 +84,8 @@ def _record(options: RunOptions) -> KernelRecord:
     try:
         records = read_records(Path(options.out))
     except FileNotFoundError as error:
-        hint = f"`tile2c INPUT.py -o {_folder_for(options.out)}` writes one"
-        raise UsageProblem("T2C003", str(error), hint) from error
+        how = f"`tile2c INPUT.py -o {_folder_for(options.out)}` writes one"
+        raise UsageProblem("T2C003", str(error), how) from error
     except ValueError as error:
         raise failure("T2C607", str(error), None) from error
     names = sorted({record.name for record in records})
