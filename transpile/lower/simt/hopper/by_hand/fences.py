@@ -66,11 +66,15 @@ def fences_of(ctx: Context, body: tuple[Stmt, ...]) -> Fences:
             products.setdefault(team, set()).update(shared)
         elif isinstance(stmt, BulkCopy) and stmt.barrier is None:
             stores.setdefault(team, set()).add(stmt.src.buffer.name)
-    others = {name for x in walk(body) if not isinstance(x, Gemm) for name in touches(x)}
     filled = {x.dst.name for x in walk(body) if isinstance(x, ElementCopy)}
     return Fences(
         copied=any(filled & names for names in products.values()),
         products={team: frozenset(names) for team, names in products.items()},
         stores={team: frozenset(names) for team, names in stores.items()},
-        touched=frozenset(others),
+        touched=frozenset(ordinary_uses(body)),
     )
+
+
+def ordinary_uses(body: tuple[Stmt, ...]) -> set[str]:
+    """Buffers that something else than products uses."""
+    return {name for stmt in walk(body) if not isinstance(stmt, Gemm) for name in touches(stmt)}

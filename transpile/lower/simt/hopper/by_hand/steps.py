@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Expr, const
+from tile2c.transpile.ir.expr import Expr, Var, const
 from tile2c.transpile.ir.forms import (
     AuthorSync,
     BarrierArrive,
@@ -15,6 +15,7 @@ from tile2c.transpile.ir.forms import (
     BulkCopy,
     Copy,
     ElementCopy,
+    For,
     Gemm,
     Hold,
     Order,
@@ -43,7 +44,7 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames
 from tile2c.transpile.lower.simt.hopper.by_hand import copies
 from tile2c.transpile.lower.simt.hopper.by_hand.copies import Boxes
-from tile2c.transpile.lower.simt.hopper.by_hand.fences import Fences
+from tile2c.transpile.lower.simt.hopper.by_hand.fences import Fences, ordinary_uses
 from tile2c.transpile.lower.simt.hopper.by_hand.products import Product, multiply
 from tile2c.transpile.lower.simt.hopper.by_hand.tiles import Tile
 from tile2c.transpile.lower.simt.hopper.calls import do
@@ -71,6 +72,7 @@ class HandLowering(BlockLowering):
     def __init__(self, ctx: Context, frames: Frames, schedule: Schedule) -> None:
         super().__init__(ctx, frames, {})
         self.schedule = schedule
+        self.around: tuple[Stmt, ...] | None = None  # the innermost loop's statements
 
     def body(self, body: Sequence[Stmt]) -> list[Node]:
         """What one thread starts or waits for stands under one condition."""
@@ -295,11 +297,22 @@ class HandLowering(BlockLowering):
         return Step(body=(section,), accesses=tuple(dict.fromkeys(reads)), quote=stmt.quote)
 
     def _pins(self, names: Sequence[str]) -> list[CStmt]:
-        """Sums that ordinary statements use as well stay on their side of what orders them."""
-        found = [name for name in names if name in self.schedule.fences.touched]
+        """Sums that ordinary statements of the loop use too stay on their side of what orders them."""
+        inside = self.schedule.fences.touched
+        if self.around is not None:
+            inside = frozenset(ordinary_uses(self.around))
+        found = [name for name in names if name in inside]
         if found:
             self.ctx.need("pin")
         return [do("pin", b.local(name)) for name in found]
+
+    def _serial(
+        self, stmt: For | Pipelined, var: Var, start: Expr, stop: Expr, step: int, unroll: bool
+    ) -> list[Node]:
+        outer, self.around = self.around, stmt.body
+        found = super()._serial(stmt, var, start, stop, step, unroll)
+        self.around = outer
+        return found
 
     def _fenced(self, stmt: Stmt, nodes: list[Node]) -> list[Node]:
         """A fence behind an ordinary write to a tile that products or stores read."""
