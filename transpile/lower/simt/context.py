@@ -41,7 +41,9 @@ class SharedLayout:
     modulus: int = 1
     group: int = 1  # rows
     pad: int = 0  # elements that rows are longer than the tile's
-    slab: int = 0  # columns that lie together, before all others: [column / slab][row][column % slab]
+    slab: int = (
+        0  # columns that lie together, before all others: [column / slab][row][column % slab]
+    )
 
     @property
     def swizzled(self) -> bool:
@@ -70,6 +72,7 @@ class Context:
     namer: Namer
     threads: int
     variant: bool = False  # rows may start unaligned: the text is a template over `aligned`
+    between_products: bool = False  # what is lowered now keeps the matrix unit waiting
     unaligned: bool = False  # only the variant that knows nothing of rows: no copy is asynchronous
     wants_variant: bool = False  # some access would be vectorized if rows were known to be aligned
     layouts: dict[str, Layout] = field(default_factory=dict)  # fragment -> layout

@@ -39,6 +39,7 @@ _ORDER = (
     "floor_mod",
     "ceil_div",
     "clamp",
+    "exp2_normal",
     "bits_as",
     "joined",
     "part_of",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tile2c.transpile.ir.expr import Buffer, Var
+from tile2c.transpile.ir.expr import Binary, Buffer, Load, Var
 from tile2c.transpile.ir.forms import For, If, Parallel, Pipelined, Reduce, Stmt, Store, While
-from tile2c.transpile.ir.walk import reads, statements, writes
+from tile2c.transpile.ir.walk import loads, reads, statements, writes
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.gathered import Gather, Meet
 from tile2c.transpile.lower.simt.hand_over import fresh, whole, whole_loop
@@ -27,6 +27,7 @@ def meet_after_loops(ctx: Context, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     found: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, For | Pipelined):
+            stmt = _joined_at_once(ctx, stmt)
             inside, after = stmt.body, []
             for reduction in _late(stmt):
                 found, inside, meet = _split(ctx, found, inside, reduction)
@@ -50,21 +51,101 @@ def _same(a: Sequence[Stmt], c: Sequence[Stmt]) -> bool:
 
 
 def _late(loop: For | Pipelined) -> list[Reduce]:
-    """Reductions in the loop, or in loops inside it, whose result only they touch."""
+    """Reductions in the loop, or in loops inside it, whose result only they touch.
+
+    Sums may shrink between rounds, as those of a softmax do when its largest score grows: what each
+    thread has gathered shrinks alike.
+    """
     inside = list(statements(loop.body))
-    touched: dict[str, int] = {}
+    touched: dict[str, list[Stmt]] = {}
     for stmt in inside:
         for name in {buffer.name for buffer in (*reads(stmt), *writes(stmt))}:
-            touched[name] = touched.get(name, 0) + 1
+            touched.setdefault(name, []).append(stmt)
+    scaled = {id(store) for stmt in loop.body for store in _scalings(stmt)}
     return [
         stmt
         for stmt in _in_loops(loop.body)
         if type(stmt) is Reduce
         and not stmt.clear
         and stmt.src.buffer.scope == stmt.dst.buffer.scope == "fragment"
-        and touched[stmt.dst.buffer.name] == 1
+        and all(
+            x is stmt or (stmt.op == "sum" and id(x) in scaled)
+            for x in touched[stmt.dst.buffer.name]
+        )
         and stmt.src.buffer.name != stmt.dst.buffer.name
     ]
+
+
+def _joined_at_once(ctx: Context, loop: For | Pipelined) -> For | Pipelined:
+    """The loop with `t *= f; reduce_sum(x, t, clear=False)` for `reduce_sum(x, p); t = t * f + p`,
+    where nobody else looks at p, nor at t in the loop."""
+    body = list(loop.body)
+    inside = list(statements(loop.body))
+    for at, first in enumerate(loop.body):
+        if type(first) is not Reduce or first.op != "sum" or not first.clear:
+            continue
+        part, source = first.dst.buffer, first.src.buffer
+        users = [x for x in inside if x is not first and _touches(x, part)]
+        everywhere = [x for x in statements(ctx.launch.body) if _touches(x, part)]
+        if len(users) != 1 or len(everywhere) != 2 or part.scope != "fragment":
+            continue
+        for later in range(at + 1, len(body)):
+            stmt = body[later]
+            found = _adds(stmt, users[0], part)
+            if found is not None:
+                total, scaled = found
+                alone = [x for x in inside if _touches(x, total)] == [users[0]]
+                alike = (total.scope, total.shape, total.dtype) == (
+                    part.scope,
+                    part.shape,
+                    part.dtype,
+                )
+                if alone and alike:
+                    body[at] = replace(first, dst=whole(total), clear=False)
+                    body[at : later + 1] = [*body[at + 1 : later], scaled, body[at]]
+                    return _joined_at_once(ctx, replace(loop, body=tuple(body)))
+            if any(x in (source, part) for inner in statements((stmt,)) for x in writes(inner)):
+                break
+    return loop
+
+
+def _touches(stmt: Stmt, buffer: Buffer) -> bool:
+    return any(x == buffer for x in (*reads(stmt), *writes(stmt)))
+
+
+def _adds(loop: Stmt, stmt: Stmt, part: Buffer) -> tuple[Buffer, Parallel] | None:
+    """What `t[i] = t[i] * f + part[i]` adds to, and the loop that only scales it."""
+    if not isinstance(loop, Parallel) or not any(x is stmt for x in loop.body):
+        return None
+    assert isinstance(stmt, Store)
+    value = stmt.value
+    added = Load(dtype=part.dtype, buffer=part, index=stmt.index)
+    if not isinstance(value, Binary) or value.op != "+" or added not in (value.a, value.b):
+        return None
+    scaled = replace(stmt, value=value.b if value.a == added else value.a)
+    if not _scales(loop, scaled):
+        return None
+    inside = tuple(scaled if x is stmt else x for x in loop.body)
+    return stmt.buffer, replace(loop, body=inside)
+
+
+def _scalings(loop: Stmt) -> list[Store]:
+    """Stores `x[i] = x[i] * factor` of a parallel loop over all of a fragment of floats x."""
+    if not isinstance(loop, Parallel):
+        return []
+    return [stmt for stmt in loop.body if isinstance(stmt, Store) and _scales(loop, stmt)]
+
+
+def _scales(loop: Parallel, stmt: Store) -> bool:
+    value, buffer = stmt.value, stmt.buffer
+    names = [part.name for part in stmt.index if isinstance(part, Var)]
+    if names != [var.name for var in loop.loop_vars] or loop.extents != buffer.shape:
+        return False
+    if not isinstance(value, Binary) or value.op != "*" or not buffer.dtype.is_float:
+        return False
+    own = Load(dtype=buffer.dtype, buffer=buffer, index=stmt.index)
+    factor = value.b if value.a == own else value.a if value.b == own else None
+    return factor is not None and all(x.buffer.name != buffer.name for x in loads(factor))
 
 
 def _in_loops(body: Sequence[Stmt]) -> list[Stmt]:
@@ -101,7 +182,33 @@ def _split(
         nan_propagate=stmt.nan_propagate, span=stmt.span,
         comments=(f"{target.name}: what the threads have gathered comes together, once",),
     )  # fmt: skip
-    return before, _with(body, stmt, gather), meet
+    return before, _scaled(_with(body, stmt, gather), target, part), meet
+
+
+def _scaled(body: tuple[Stmt, ...], target: Buffer, part: Buffer) -> tuple[Stmt, ...]:
+    """The body with stores that scale `part` for those that scaled the target."""
+    found: list[Stmt] = []
+    for stmt in body:
+        wanted = {id(x) for x in _scalings(stmt) if x.buffer == target}
+        if isinstance(stmt, Parallel) and wanted:
+            inside = tuple(
+                _of_part(x, part) if id(x) in wanted and isinstance(x, Store) else x
+                for x in stmt.body
+            )
+            stmt = replace(stmt, body=inside)
+        found.append(stmt)
+    return tuple(found)
+
+
+def _of_part(stmt: Store, part: Buffer) -> Store:
+    value = stmt.value
+    assert isinstance(value, Binary)
+    own = Load(dtype=stmt.buffer.dtype, buffer=stmt.buffer, index=stmt.index)
+    theirs = replace(own, buffer=part)
+    scaled = replace(
+        value, a=theirs if value.a == own else value.a, b=theirs if value.b == own else value.b
+    )
+    return replace(stmt, buffer=part, value=scaled)
 
 
 def _with(body: tuple[Stmt, ...], old: Stmt, new: Stmt) -> tuple[Stmt, ...]:

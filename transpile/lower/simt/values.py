@@ -99,6 +99,9 @@ def _call(ctx: Context, expr: Call) -> Expr:
         return CCall(dtype=expr.dtype, function="clamp", args=expr.args)
     if expr.function == "sigmoid" and expr.dtype.is_float:
         return _sigmoid(ctx, expr)
+    if ctx.between_products and (expr.function, expr.dtype.name) == ("exp2", "float32"):
+        ctx.need("exp2_normal")
+        return CCall(dtype=expr.dtype, function="exp2_normal", args=expr.args)
     functions = ctx.target.dialect.functions
     if (expr.function, expr.dtype.name) in functions or not expr.dtype.is_float:
         return expr
@@ -218,7 +221,7 @@ def shared_element(
 ) -> Element:
     """`A_shared[slot][i][A_col(i, k)]`: the tile's layout is said by its function, once.
 
-    `whole`: the column is surely a multiple of the layout's chunk.
+    `whole`: the column is surely a multiple of the layout's chunk, the row of its group.
     """
     subscripts = [convert(ctx, part, place) for part in index]
     layout = ctx.shared.get(buffer.name)
@@ -226,7 +229,8 @@ def shared_element(
         row, column = subscripts[-2], subscripts[-1]
         place_of = CCall(dtype=column.dtype, function=layout.function, args=(column,))
         together = const(layout.group)
-        subscripts[-2:] = [b.div(row, together), place_of, b.mod(row, together)]
+        inside = const(0) if whole else b.mod(row, together)
+        subscripts[-2:] = [b.div(row, together), place_of, inside]
     elif layout is not None and layout.swizzled:
         row, column = subscripts[-2], subscripts[-1]
         if not whole:

@@ -69,10 +69,11 @@ class ConsumerLowering(BlockLowering):
         statements = rest_of(loop, loads, self.roles.inside, ())
         late = self._late(statements)
         start = convert(ctx, loop.start, place)
+        ctx.between_products = len(self.roles.batches) > 1
         two = two_products(self.roles, statements)
         rounds = None if two is None else DelayedRounds(self, two, start).nodes(runs)
         body = self._round(statements, start, late) if rounds is None else []
-        ctx.facts = facts
+        ctx.facts, ctx.between_products = facts, False
         ctx.namer.release(name)
         if rounds is not None:
             self.delayed = True

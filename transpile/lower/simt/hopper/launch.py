@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from math import lcm
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Const, Expr, Var, const
-from tile2c.transpile.ir.forms import Copy, For, Function, Launch, Parallel, Pipelined
+from tile2c.transpile.ir.forms import Copy, For, Function, Launch, Parallel, Pipelined, Stmt
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.facts import Facts
 from tile2c.transpile.lower.plan import (
@@ -50,6 +50,7 @@ from tile2c.transpile.lower.simt.hopper.warpgroups import (
     plan_registers,
     roles_choice,
 )
+from tile2c.transpile.lower.simt.late_reductions import meet_after_loops
 from tile2c.transpile.lower.simt.layouts import Layout
 from tile2c.transpile.lower.simt.leading_fills import drop_leading_fills
 from tile2c.transpile.lower.simt.outer_statements import gemms, walk
@@ -113,6 +114,7 @@ class WithRoles(ordinary.LoweredLaunch):
         ):
             ctx.namer.author(name)
         ctx.facts = self._facts_of_launch()
+        plain, self.body = self.body, meet_after_loops(ctx, self.body)
         self.roles = plan_roles(ctx, self.body)
         products = gemms(self.body)
         sums = {x.c.buffer.name: self.roles.products[id(x)] for x in products}
@@ -143,7 +145,7 @@ class WithRoles(ordinary.LoweredLaunch):
         loop = self.roles.loop
         runs = ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)
         self.overwritten = overwritten_sums(self.roles, self.zeroed, statements, runs)
-        self.passages = self._passages()
+        self.passages = self._passages(plain)
         self.stop, self.stop_line = self._stop()
         self.bound = lower_scalars(ctx, self.roles.bound, Place(values={}))
         self.producer = produce(ctx, self.roles, self.stop)
@@ -173,12 +175,12 @@ class WithRoles(ordinary.LoweredLaunch):
         self.frames = assign_layouts(ctx, self.body, layouts)
         ctx.facts = facts
 
-    def _passages(self) -> dict[int, Passage]:
+    def _passages(self, plain: Sequence[Stmt]) -> dict[int, Passage]:
         """Copies of sums to tensors that go through shared memory, by the loop they became."""
         ring = sum(memory.tile_bytes(load, self.roles.depth) for load in self.roles.loads)
         found: dict[int, Passage] = {}
-        written = without_unread(self.ctx, self.ctx.launch.body)  # what `body` was made from
-        for before, after in zip(written, self.body, strict=True):
+        written = without_unread(self.ctx, self.ctx.launch.body)  # what `plain` was made from
+        for before, after in zip(written, plain, strict=True):
             if isinstance(before, Copy) and isinstance(after, Parallel):
                 passage = passage_of(self.ctx, before, self.roles, ring)
                 if passage is not None:
