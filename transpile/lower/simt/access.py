@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tile2c.transpile.ir import walk
 from tile2c.transpile.ir.expr import (
@@ -107,10 +108,23 @@ def plain_load(body: Sequence[Stmt]) -> PlainLoad | None:
     return bound, store, condition, value
 
 
-def grouped(ctx: Context, buffer: Buffer) -> bool:
-    """Whether elements of a row of this shared tile are no neighbours in memory."""
+def in_memory(
+    ctx: Context, buffer: Buffer, index: tuple[Expr, ...]
+) -> tuple[Buffer, tuple[Expr, ...]]:
+    """The buffer and the index in the order in which elements lie: of a shared tile with rows together
+    [rows / group][columns][group], columns as if they kept their places."""
     layout = ctx.shared.get(buffer.name) if buffer.scope == "shared" else None
-    return layout is not None and layout.group > 1
+    if layout is None or layout.group == 1:
+        return buffer, index
+    *lead, row, column = index
+    *outer, rows, columns = buffer.shape
+    group = const(layout.group)
+    whole, inside = (
+        Binary(dtype=row.dtype, op=op, a=row, b=group)
+        for op in ("//", "%")  # type: ignore[arg-type]
+    )
+    shape = (*outer, const((b.known(rows) or 0) // layout.group), columns, group)
+    return replace(buffer, shape=shape), (*lead, whole, column, inside)
 
 
 def alignment(ctx: Context, buffer: Buffer, index: tuple[Expr, ...], var: str, width: int) -> str:
@@ -140,9 +154,8 @@ def vector_width(
     """The widest access, in elements, that every neighbouring memory access of the loop allows."""
     memory = [
         (buffer, index)
-        for buffer, index in accesses
+        for buffer, index in (in_memory(ctx, *access) for access in accesses)
         if buffer.scope in ("global", "shared")
-        and not grouped(ctx, buffer)
         and neighbours(ctx, index, var, 2)
         and buffer.dtype.bits >= 8
     ]

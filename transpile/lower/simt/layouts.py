@@ -8,6 +8,7 @@ owners, replicas and the text of a coordinate. Digits may multiply past the shap
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import gcd, prod
 from typing import Literal
 
@@ -106,6 +107,10 @@ class Layout:
         weight, _ = found[-1]
         whole = self.threads // weight
         return (*found[:-1], (weight, whole)) if whole > 1 else found[:-1]
+
+    def turned(self) -> Layout:
+        """The same elements for a loop whose dimensions come in the other order."""
+        return replace(self, shape=self.shape[::-1], dims=self.dims[::-1])
 
     def place(self, dim: int, digit: Digit) -> int:
         """The elements of `dim` that one step of `digit` moves."""

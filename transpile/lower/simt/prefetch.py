@@ -172,6 +172,16 @@ class _Prefetch:
         )
         held = Load(dtype=registers.dtype, buffer=registers, index=at)
         put = replace(fetch, body=(replace(store, value=held),), quote="", comments=())
+        shared = ctx.shared.get(store.buffer.name)
+        if (
+            shared is not None and shared.group > 1
+        ):  # a thread holds its rows: they are neighbours there
+            put = replace(
+                put,
+                loop_vars=put.loop_vars[::-1],
+                extents=put.extents[::-1],
+                layout=layout.turned(),
+            )
         return _Halves(fetch=fetch, put=put)
 
     def _registers(self, loop: Parallel, store: Store) -> Buffer:

@@ -24,7 +24,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.lower.simt.access import (
     alignment,
-    grouped,
+    in_memory,
     neighbours,
     plain_load,
     steady,
@@ -73,11 +73,13 @@ class VectorMoves:
         return (*self.before, loop, *self.after)
 
     def _moves_as_vector(self, buffer: Buffer, index: tuple[Expr, ...]) -> bool:
+        if buffer.scope not in ("global", "shared"):
+            return False
+        if any(b.mentions(part, name) for part in index for name in self.varying):
+            return False
+        buffer, index = in_memory(self.ctx, buffer, index)
         return (
-            buffer.scope in ("global", "shared")
-            and not grouped(self.ctx, buffer)
-            and neighbours(self.ctx, index, self.last, self.it.width)
-            and not any(b.mentions(part, name) for part in index for name in self.varying)
+            neighbours(self.ctx, index, self.last, self.it.width)
             and alignment(self.ctx, buffer, index, self.last, self.it.width) != "never"
         )
 
@@ -320,7 +322,8 @@ class VectorMoves:
     def _address(self, buffer: Buffer, index: tuple[Expr, ...]) -> Expr:
         if buffer.scope == "shared":
             layout = self.ctx.shared.get(buffer.name)
-            whole = layout is not None and self.it.width % layout.chunk == 0
+            unit = 1 if layout is None else layout.group if layout.group > 1 else layout.chunk
+            whole = layout is not None and self.it.width % unit == 0
             element = shared_element(self.ctx, buffer, index, self.it.place, whole=whole)
         else:
             where = offset(self.ctx, buffer, index, self.it.place)

@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm_bias_relu.hip -o gemm_bias_relu.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 56521326dc29  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 ce1f830dc4ca  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
@@ -125,11 +125,12 @@ static __device__ void gemm_bias_relu_block(const _Float16* __restrict__ A,  // 
             store_vector(&A_shared[stage][i][A_col(i, j)], A_next[r]);
         }
         UNROLL
-        for (int r = 0; r < 8; ++r)
-            for (int v = 0; v < 4; ++v) {
-                const int i = threadIdx.x / 32 * 8 + r, j = lane % 32 * 4 + v;
-                B_shared[stage][i / 8][B_col(j)][i % 8] = B_next[r][v];
-            }
+        for (int v = 0; v < 4; ++v) {
+            const int j = lane % 32 * 4 + v, i = threadIdx.x / 32 * 8;
+            __align__(16) _Float16 B_shared_part[8];
+            for (int r = 0; r < 8; ++r) B_shared_part[r] = B_next[r][v];
+            store_vector(&B_shared[stage][i / 8][B_col(j)][0], B_shared_part);
+        }
     };
 
     const int ko_end = (K + block_K - 1) / block_K;
