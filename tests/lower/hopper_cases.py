@@ -79,7 +79,10 @@ def expected(kernel: str, defines: Defines, operands: list[Any]) -> Any:
         for first in range(0, a.shape[1], step):
             total = (total + a[:, first : first + step] @ b[first : first + step]) * 0.5
         return total
-    return a @ b
+    product = a @ b
+    if kernel == "in_two":
+        product[:, 0] = 0
+    return product
 
 
 def right(folder: Path, kernel: str, defines: Defines, operands: list[Any]) -> bool:

@@ -48,6 +48,9 @@ CASES = {
     "8-bit floats, fast": ("product", {**FLOATS_8, "fast_accumulation": True}, ((72, 72, 160),)),
     "8-bit floats, scaled": ("scaled", {}, ((72, 136, 400), (1, 16, 16))),
     "bytes": ("product", BYTES, ((72, 76, 160), (1, 16, 16))),
+    "turned for width": (
+        "product", {**SQUARE, "block_M": 256, "block_N": 128, "threads": 256}, ((264, 136, 72), (65, 67, 33))
+    ),
     "few rows": ("product", FEW, ((16, 72, 200), (1, 8, 8), (33, 136, 72))),
     "few rows, B turned": ("product", {**FEW, "trans_B": True}, ((9, 72, 200),)),
     "few rows, A turned": ("product", {**FEW, "trans_A": True, "block_M": 32}, ((24, 72, 136),)),
@@ -57,6 +60,7 @@ CASES = {
     ),
     "few rows of 8-bit floats": ("product", {**FLOATS_8, "block_M": 16}, ((9, 72, 272),)),
     "batched": ("batched", {}, ((72, 72, 72),)),
+    "a second launch behind it": ("in_two", {}, ((72, 72, 72), (9, 11, 13))),
     "gated": ("gated", {"block_M": 64, "threads": 128}, ((72, 72, 104),)),
     "decayed": ("decayed", {}, ((72, 72, 104),)),
     "staged": ("staged", {"block_M": 64, "block_N": 64, "threads": 128}, ((72, 72, 104),)),

@@ -88,6 +88,7 @@ def host_condition(expr: Expr, printer: Callable[[Expr], str]) -> str:
 def _joined(function: Function, plans: Sequence[Plan]) -> Plan:
     first = plans[0]
     constants = {c.name: c for plan in plans for c in plan.constants}
+    authors = {c.name for c in function.constants}
     args = tuple(
         _role(arg, [plan.args[place] for plan in plans]) for place, arg in enumerate(first.args)
     )
@@ -95,7 +96,10 @@ def _joined(function: Function, plans: Sequence[Plan]) -> Plan:
         first,
         name=function.name,
         args=args,
-        constants=tuple(c for c in function.constants if c.name in constants),
+        constants=(
+            *(c for c in function.constants if c.name in constants),
+            *(c for name, c in constants.items() if name not in authors),
+        ),
         headers=_all(plan.headers for plan in plans),
         helpers=_all(plan.helpers for plan in plans),
         bodies=tuple(body for plan in plans for body in plan.bodies),

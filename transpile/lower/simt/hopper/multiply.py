@@ -15,7 +15,6 @@ from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
 from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS, WarpgroupPlan, oriented
 from tile2c.transpile.lower.simt.values import Place, convert
 
-SWAPPED = "as C^T = B^T A^T: wgmma takes 64 rows, and this tile has fewer"
 _WORDS = {
     "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
     "int8": "s8", "uint8": "u8",
@@ -50,8 +49,20 @@ def multiply(ctx: Context, gemm: Gemm, roles: Roles, overwrites: Expr | None) ->
         ctx.namer.release(name)
     extent = gemm.a.shape[0] if gemm.transpose_a else gemm.a.shape[1]
     steps = _loop(k, extent, const(plan.step), (product,), unroll=True)
-    comments = (*gemm.comments, gemm.quote, *([SWAPPED] if plan.swapped else []))
+    comments = (*gemm.comments, gemm.quote, *swap_words(plan))
     return Section(comments=comments, body=(steps,), span=gemm.span, blank=False)
+
+
+def swap_words(plan: WarpgroupPlan) -> tuple[str, ...]:
+    """Why the operands change places, for the text."""
+    if not plan.swapped:
+        return ()
+    why = (
+        "wgmma takes 64 rows, and this tile has fewer"
+        if plan.n * plan.groups_n < 64
+        else ("wider instructions read less")
+    )
+    return (f"as C^T = B^T A^T: {why}",)
 
 
 def _loop(

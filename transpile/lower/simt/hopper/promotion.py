@@ -28,10 +28,10 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import call, do
 from tile2c.transpile.lower.simt.hopper.multiply import (
-    SWAPPED,
     _instruction,
     a_descriptor,
     b_descriptor,
+    swap_words,
 )
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan, oriented
@@ -72,7 +72,7 @@ def promoted(ctx: Context, gemm: Gemm, roles: Roles, finish: Sequence[CStmt]) ->
         remark=REMARK.format(plan.depth),
     )
     section = Section(
-        comments=(*gemm.comments, gemm.quote, *([SWAPPED] if plan.swapped else [])),
+        comments=(*gemm.comments, gemm.quote, *swap_words(plan)),
         body=(declared, *body),
         span=gemm.span,
         blank=False,

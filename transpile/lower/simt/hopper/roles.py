@@ -32,12 +32,14 @@ from tile2c.transpile.lower.simt.hopper.warpgroups import (
     oriented,
     plan_warpgroups,
 )
+from tile2c.transpile.lower.simt.matrix import gemm_extents
 from tile2c.transpile.lower.simt.outer_statements import gemms, walk
 from tile2c.transpile.lower.simt.pipeline import rest_of
 from tile2c.transpile.lower.simt.tile_loads import (
     bound_for,
     movable,
     tile_of,
+    touched,
     touches,
     written,
 )
@@ -105,7 +107,10 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
     loop = _loop(body)
     products = gemms(body)
     groups = ctx.threads // 128
-    plans = {id(gemm): plan_warpgroups(ctx, gemm, groups, may_swap=True) for gemm in products}
+    plans = {
+        id(gemm): plan_warpgroups(ctx, gemm, groups, may_swap=_only_ends(ctx, loop, gemm))
+        for gemm in products
+    }
     held = _held(products, plans)
     loads, once = _loads(ctx, body, loop, products, _parts(products, plans))
     _check_whole(products)
@@ -129,6 +134,24 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
         groups=groups,
         batches=batches,
         rings=rings,
+    )
+
+
+def _only_ends(ctx: Context, loop: Pipelined, gemm: Gemm) -> bool:
+    """Whether the sums wait for the loop's end, and then go to a tensor as 16-bit elements or are few.
+
+    Their layout is then nobody's matter: the tile may be computed as its transpose.
+    """
+    name = gemm.c.buffer.name
+    if any(not isinstance(x, Gemm) and name in touched(x) for x in loop.body):
+        return False
+    few = gemm_extents(gemm)[0] < 64
+    return few or any(
+        isinstance(x, Copy)
+        and x.src.buffer.name == name
+        and x.dst.buffer.scope == "global"
+        and x.dst.buffer.dtype.bytes == 2
+        for x in ctx.launch.body
     )
 
 

@@ -43,6 +43,22 @@ class Passage:
     map_name: str
     map: TensorMap
 
+    @property
+    def part(self) -> tuple[int, int]:
+        """Rows and columns of a warpgroup's part."""
+        return part_of(self.plan)
+
+    def first(self, ctx: Context) -> tuple[Expr, Expr]:
+        """Where that part starts."""
+        row, column = (group_part(ctx, self.plan, side) for side in ("m", "n"))
+        return (column, row) if self.plan.swapped else (row, column)
+
+
+def part_of(plan: WarpgroupPlan) -> tuple[int, int]:
+    """Rows and columns of the tile that a warpgroup has; of a transposed product they change places."""
+    rows, columns = 64 * plan.tiles_m, plan.n
+    return (columns, rows) if plan.swapped else (rows, columns)
+
 
 def passage_of(ctx: Context, copy: Copy, roles: Roles, ring_bytes: int) -> Passage | None:
     """How the copy goes through shared memory, in the place of the loaded tiles; None if it cannot."""
@@ -50,26 +66,21 @@ def passage_of(ctx: Context, copy: Copy, roles: Roles, ring_bytes: int) -> Passa
         (roles.products[key] for key, name in _sums(roles) if name == copy.src.buffer.name), None
     )
     kind, tensor = copy.dst.buffer.dtype, copy.dst.buffer
-    if (
-        plan is None
-        or plan.swapped
-        or tensor.scope != "global"
-        or kind.name not in _TYPES
-        or plan.n % 16
-    ):
+    if plan is None or tensor.scope != "global" or kind.name not in _TYPES or plan.n % 16:
         return None
     if not _whole(copy.src):
         return None
     rows, columns = copy.src.buffer.shape
-    slabs = slabs_for(plan.n, kind.bytes, rows)
+    part_rows, part_columns = part_of(plan)
+    slabs = slabs_for(part_columns, kind.bytes, rows)
     size = (b.known(rows) or 0) * (b.known(columns) or 0) * kind.bytes
-    if slabs is None or size > ring_bytes:
+    if slabs is None or size > ring_bytes or part_rows % 8 or part_rows > 256:
         return None
     count = (b.known(columns) or 0) // slabs.width
     slabs = Slabs(rows=rows, width=slabs.width, count=count, row_bytes=slabs.row_bytes)
     kept = dict(ctx.aligned_tensors), dict(ctx.aligned_pitches), ctx.wants_variant
     try:
-        described = box_of(ctx, copy.dst, slabs, 64 * plan.tiles_m)
+        described = box_of(ctx, copy.dst, slabs, part_rows)
     except Unfit:
         ctx.aligned_tensors, ctx.aligned_pitches, ctx.wants_variant = kept
         return None
@@ -152,24 +163,26 @@ def _write(ctx: Context, passage: Passage, tile: str, swizzle: str) -> CStmt:
         ctx.namer.release(name)
     block: Expr = b.mul(m, const(64)) if plan.tiles_m > 1 else const(0)
     lane = ctx.lane()
-    rows = b.add(
-        group_part(ctx, plan, "m"),
-        block,
-        ctx.thread_digit(32, 4, 16),
-        b.mod(lane, const(16)),
-    )
-    columns = b.add(
-        group_part(ctx, plan, "n"), b.mul(n, const(8)), b.mul(b.div(lane, const(16)), const(8))
-    )
+    first_row, first_column = passage.first(ctx)
+    warp = ctx.thread_digit(32, 4, 16)
+    halves = b.mul(b.div(lane, const(16)), const(8))
+    if plan.swapped:  # lanes 8 to 15 have the warp's other eight columns
+        rows = b.add(first_row, b.mul(n, const(8)), halves, b.mod(lane, const(8)))
+        across = b.mul(b.mod(b.div(lane, const(8)), const(2)), const(8))
+        columns = b.add(first_column, block, warp, across)
+    else:
+        rows = b.add(first_row, block, warp, b.mod(lane, const(16)))
+        columns = b.add(first_column, b.mul(n, const(8)), halves)
     width = const(passage.slabs.width)
     inside: Expr = col if passage.slabs.count == 1 else b.mod(col, width)
     moved = CCall(dtype=INT32, function=swizzle, args=(row, inside))
     target = _element(passage, tile, b.div(col, width), row, moved)
     pairs = [_pair(ctx, passage, m, n, right, half) for right in (0, 1) for half in (0, 1)]
     type_name = ctx.target.dialect.types[kind.name]
-    ctx.need("store_matrices", type=type_name)
+    function = "store_matrices_transposed" if plan.swapped else "store_matrices"
+    ctx.need("store_matrices", type=type_name, name=function, transposed=plan.swapped)
     ctx.need("shared_addr")
-    store = Do(call=call("store_matrices", Address(dtype=kind, element=target), *pairs))
+    store = Do(call=call(function, Address(dtype=kind, element=target), *pairs))
     place = Local(
         dtype=INT32,
         names=(Declarator(name=names[2], value=rows), Declarator(name=names[3], value=columns)),
@@ -214,20 +227,21 @@ def _pair(ctx: Context, passage: Passage, m: Expr, n: Expr, right: int, half: in
 
 def _send(ctx: Context, passage: Passage, tile: str) -> CStmt:
     """One thread a warpgroup starts its boxes; TMA leaves out what lies past the edge."""
-    plan, slabs = passage.plan, passage.slabs
+    slabs = passage.slabs
     rank = len(passage.map.dims)
     declared, given = coordinates(rank)
     ctx.need("tma_store", rank=rank, coordinates=declared, operands=given, slots=slots(2, rank))
     for helper in ("tma_store_commit", "tma_store_wait_read"):
         ctx.need(helper)
     starts = box_start(ctx, passage.copy.dst.starts)
-    first_row, first_column = group_part(ctx, plan, "m"), group_part(ctx, plan, "n")
-    across = plan.n // slabs.width
+    first_row, first_column = passage.first(ctx)
+    across = passage.part[1] // slabs.width
+    several = slabs.count > across  # other warpgroups have the other slabs
     slab = ctx.namer.ours("slab", "slab_of_tile")
     ctx.namer.release(slab)
     step = b.local(slab) if across > 1 else const(0)
     column = b.add(first_column, b.mul(step, const(slabs.width)))
-    number = b.add(b.div(first_column, const(slabs.width)) if plan.groups_n > 1 else const(0), step)
+    number = b.add(b.div(first_column, const(slabs.width)) if several else const(0), step)
     moving = next(k for k, part in enumerate(passage.copy.dst.ranges) if b.known(part.extent) != 1)
     row_at = rank - 1 - moving
     at = tuple(

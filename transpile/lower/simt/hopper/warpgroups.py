@@ -75,7 +75,8 @@ def plan_warpgroups(
 ) -> WarpgroupPlan:
     """Splits M between the warpgroups, N only what M does not take; raises Unfit.
 
-    With `may_swap` a product of fewer rows than an instruction has is taken as the one of c^T, if N has them.
+    With `may_swap` it may be taken as the one of c^T: where it has fewer rows than an instruction, or where
+    the instructions then have more columns: these read their first operand less often from shared memory.
     """
     step = _step(gemm)
     if gemm.c.buffer.scope != "fragment":
@@ -83,7 +84,7 @@ def plan_warpgroups(
     m, n, k = gemm_extents(gemm)
     if k % step:
         raise Unfit(f"K of a tile is {k}, and wgmma takes multiples of {step}")
-    swapped = may_swap and m < _ROWS and n % _ROWS == 0 and gemm.a.buffer.scope == "shared"
+    swapped = may_swap and gemm.a.buffer.scope == "shared" and _better_swapped(m, n, groups)
     if swapped:
         m, n = n, m
     if m % _ROWS:
@@ -121,6 +122,23 @@ def plan_warpgroups(
         )
     )
     return plan
+
+
+def _better_swapped(m: int, n: int, groups: int) -> bool:
+    """Whether c^T has rows enough where c has not, or wider parts of a warpgroup that need no swap."""
+    if m < _ROWS:
+        return n % _ROWS == 0
+    if groups == 1 or m % _ROWS or n % _ROWS:
+        return False  # a lone warpgroup with rows for two is joined by another one
+    rows, columns = (_part_columns(x, y, groups) for x, y in ((m, n), (n, m)))
+    return rows < columns <= 256
+
+
+def _part_columns(m: int, n: int, groups: int) -> int:
+    """Columns of an instruction where rows are split first."""
+    blocks = m // _ROWS
+    across = max(x for x in range(1, min(groups, blocks) + 1) if not (blocks % x or groups % x))
+    return n // (groups // across)
 
 
 def _step(gemm: Gemm) -> int:
