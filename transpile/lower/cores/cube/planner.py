@@ -101,7 +101,8 @@ class CubePlanner:
         )
 
     def _lowering(self) -> CubeLowering:
-        parts = PartTiles(self.names.fresh("left"), self.names.fresh("right"))
+        kinds = [gemm.a.buffer.dtype for gemm in self._gemms()]
+        parts = PartTiles(self.names.fresh("left"), self.names.fresh("right"), kinds[-1])
         lowering = CubeLowering(self.context, self.roles, self.unit, parts)
         lowering.whole_units = whole_units(self._gemms(), self.unit)
         for stmt in walk.statements(self.launch.body):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
-from tile2c.transpile.ir.dtypes import BOOL, INT32, INT64
+from tile2c.transpile.ir.dtypes import BOOL, INT32, INT64, DType
 from tile2c.transpile.ir.expr import (
     Binary,
     Compare,
@@ -63,6 +63,11 @@ class PartTiles:
 
     left: str
     right: str
+    dtype: DType | None = None  # of their elements; products of other types see their bits
+
+    def seen(self, tile: str, dtype: DType) -> TileRef:
+        """One of the two as elements of `dtype`."""
+        return TileRef(tile=tile, view=None if dtype == self.dtype else dtype)
 
 
 def whole_units(products: Iterable[Product], unit: CubeUnit) -> dict[str, tuple[int, int]]:
@@ -393,13 +398,21 @@ class CubeLowering:
             ref = TileRef(tile=source.buffer.name, offset=None if _zero(offset) else offset)
             arguments: tuple[Argument, ...] = (ref, extent, k, source.tall_expr())
             self.context.emit(
-                CubeCall(unit="MTE1", function=call, dst=TileRef(tile=tile), arguments=arguments)
+                CubeCall(
+                    unit="MTE1",
+                    function=call,
+                    dst=self.parts.seen(tile, source.buffer.dtype),
+                    arguments=arguments,
+                )
             )
             self.queue("enqueue", tile)
         self.queue("dequeue", left)
         self.queue("dequeue", right)
         sums = TileRef(tile=stmt.c.buffer.name)
-        given: tuple[Argument, ...] = (TileRef(tile=left), TileRef(tile=right))
+        given: tuple[Argument, ...] = (
+            self.parts.seen(left, a.buffer.dtype),
+            self.parts.seen(right, b.buffer.dtype),
+        )
         function = "multiply"
         if stmt.bias:
             function = "multiply_from"
