@@ -20,7 +20,7 @@ from number_rules import FLOATS, INTEGERS, STORED_FLOATS
 from tile2c.runtime import emulate
 from tile2c.runtime.backends.emulate import EmulateBackend
 from tile2c.runtime.backends.protocol import Module
-from tile2c.runtime.errors import KernelError
+from tile2c.runtime.errors import CompileError, KernelError
 from tile2c.runtime.kernel import Kernel
 from tile2c.runtime.records import KernelRecord, read_records
 from tile2c.transpile import lower, pipeline, render, targets
@@ -34,7 +34,10 @@ from tile_programs import Tensor, TileProgram, made
 
 # Of a hundred seeds, how many are tried for which target.
 MIX = (
-    ("cuda:sm_80", 46),
+    ("cuda:sm_80", 40),
+    ("ascendc:ascend910b", 3),
+    ("bang:mtp_592", 2),
+    ("bang:mtp_372", 1),
     ("cuda:sm_90a", 14),
     ("hip:gfx942", 10),
     ("cuda:sm_75", 3),
@@ -49,6 +52,7 @@ MIX = (
     ("musa:mp_31", 2),
     ("ppu:ppu_15", 2),
 )
+WITHOUT_THREADS = ("ascendc:", "bang:")
 UNTOUCHED = 7  # what outputs hold before the kernel runs
 EPSILON = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-6, "float64": 1e-14}
 TF32 = 2e-3
@@ -89,9 +93,14 @@ def target_of(seed: int) -> str:
     raise AssertionError("the shares of targets are less than a hundred")
 
 
+def program_of(seed: int, target: str) -> TileProgram:
+    """The seed's program, of a kind that the target can take."""
+    return made(Random(seed), f"k{seed}", whole_tiles=target.startswith(WITHOUT_THREADS))
+
+
 def run_batch(seeds: Sequence[int], target: str, folder: Path) -> list[Outcome]:
     """One outcome a seed: programs made from it, run with both checks, compared with their meaning."""
-    programs = [(seed, made(Random(seed), f"k{seed}")) for seed in seeds]
+    programs = [(seed, program_of(seed, target)) for seed in seeds]
     return run_programs(programs, target, folder)
 
 
@@ -183,7 +192,7 @@ def _compiled(ready: list[_Ready], target: str, folder: Path) -> list[Outcome]:
     try:
         checks = frozenset(("races", "memory"))
         module = emulate.load(path, family=family, arch=arch, checks=checks, brief=True)
-    except KernelError as error:
+    except (KernelError, CompileError) as error:
         item = _named(error, path, ready)
         rest = [other for other in ready if other is not item]
         found = Outcome(item.seed, target, "does not compile", str(error), item.program.text)
@@ -225,9 +234,14 @@ def _ran(item: _Ready, kernel: Kernel, target: str) -> Outcome:
     return Outcome(item.seed, target, kind, "\n".join(problems), text)
 
 
-def _named(error: KernelError, path: Path, ready: Sequence[_Ready]) -> _Ready:
+def _named(error: KernelError | CompileError, path: Path, ready: Sequence[_Ready]) -> _Ready:
     """Whose text the compiler complains about."""
-    lines = path.read_text(encoding="utf-8").splitlines()[: error.line or 0]
+    line = error.line if isinstance(error, KernelError) else None
+    if line is None and (
+        told := re.search(rf"{re.escape(path.name)}:(\d+):\d+: error", str(error))
+    ):
+        line = int(told[1])
+    lines = path.read_text(encoding="utf-8").splitlines()[: line or 0]
     begun = [line for line in lines if line.startswith("namespace of_k")]
     return ready[max(len(begun) - 1, 0)]
 

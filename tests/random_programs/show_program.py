@@ -10,10 +10,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
-from random_harness import Outcome, run_programs, target_of
-from tile_programs import TileProgram, made
+from random_harness import Outcome, program_of, run_programs, target_of
+from tile_programs import TileProgram
 
 
 def outcome_of(seed: int, program: TileProgram, target: str, folder: Path) -> Outcome:
@@ -34,7 +33,7 @@ def smaller(program: TileProgram) -> Iterator[TileProgram]:
 def main() -> None:
     seed = int(sys.argv[1])
     target = sys.argv[2] if len(sys.argv) > 2 else target_of(seed)
-    program = made(Random(seed), f"k{seed}")
+    program = program_of(seed, target)
     folder = Path(tempfile.mkdtemp(prefix="tile-program-"))
     found = outcome_of(seed, program, target, folder)
     shrinking = found.kind not in ("ok", "refused")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,10 +10,15 @@ from random import Random
 
 from expressions_drawn import computable, drawn, stored
 from number_rules import FLOATS, INTEGERS, STORED_FLOATS, Number, fits, joined
-from statements_more import MORE
+from statements_more import MORE, WHOLE_TILES
 from tile_programs import Shape, Tensor, input_dtype
 
 VARIABLES = {"M": "i", "N": "j", "K": "k"}
+# What no whole-tile call computes.
+NO_WHOLE_TILES = re.compile(
+    r"//|%|&|\||\^|>>|int64|uint|int8|float64|float8|block_. - 1|"
+    r"T\.(floor|ceil|trunc|round|tanh|sin|cos)"
+)
 BLOCKS = {"M": "by", "N": "bx", "Z": "bz"}
 
 
@@ -77,7 +83,7 @@ class Launch:
         known = [t for t in self.readable if t.dims == wanted and (not dtypes or t.dtype in dtypes)]
         if known and self.random.random() < 0.5:
             return self.random.choice(known)
-        dtype = self.random.choice(dtypes) if dtypes else input_dtype(self.random)
+        dtype = self.random.choice(dtypes) if dtypes else input_dtype(self.random, self.shape)
         return self.tensor(dims, dtype, "in")
 
     def tile(self, dims: str, dtype: str, scope: str | None = None) -> Tile:
@@ -128,7 +134,7 @@ class Launch:
 
     def at(self, tile: Tile, mirrored: bool = False) -> str:
         parts = ["0" if d == "1" else VARIABLES[d] for d in tile.dims]
-        if mirrored and tile.scope == "shared":
+        if mirrored and tile.scope == "shared" and not self.shape.whole_tiles:
             letter = self.random.choice([d for d in tile.dims if d != "1"])
             where = tile.dims.index(letter)
             parts[where] = f"block_{letter} - 1 - {parts[where]}"
@@ -154,6 +160,14 @@ class Launch:
                 found.append(Number(VARIABLES[letter], "int32", 0, last))
         found.append(Number("bx", "int32", 0, 12))
         return found
+
+    def value(self, leaves: list[Number], depth: int) -> Number:
+        """A drawn expression; without threads one of what whole tiles are computed with."""
+        for _ in range(12):
+            found = drawn(self.random, leaves, depth)
+            if not self.shape.whole_tiles or not NO_WHOLE_TILES.search(found.text):
+                return found
+        return computable(self.random, next(n for n in leaves if not NO_WHOLE_TILES.search(n.text)))
 
     # ---- statements
 
@@ -181,6 +195,11 @@ class Launch:
         ]
         draws = [draw for weight, draw in kinds for _ in range(weight)]
         draws += [partial(more, self) for weight, more in MORE for _ in range(weight)]
+        if self.shape.whole_tiles:
+            own = (self.combine, self.reduce, self.move, self.refill, self.store, self.several)
+            more = (self.under_condition, self.running, self.chain, self.product, self.part)
+            draws = [*own, self.combine, *own, self.reduce, *more]
+            draws += [partial(part, self) for part in WHOLE_TILES]
         self.load("MN")
         for _ in range(self.random.randint(2, 6)):
             self.random.choice(draws)()
@@ -221,9 +240,10 @@ class Launch:
     def fitting(self, low: float, high: float, exact: bool, source: str) -> str:
         """A type that holds the values; a float becomes no integer."""
         if source in INTEGERS:
-            known = [d for d in (*INTEGERS, "float32", "float16") if fits(d, low, high)]
+            wanted = (*self.shape.integers, "float32", "float16")
+            known = [d for d in wanted if fits(d, low, high)]
         else:
-            known = [d for d in FLOATS if fits(d, low, high)]
+            known = [d for d in self.shape.floats if fits(d, low, high)]
         return self.random.choice(known)
 
     def loop(self, dims: str, body: list[str]) -> list[str]:
@@ -233,7 +253,7 @@ class Launch:
 
     def assigned(self, tile: Tile, dims: str, into: str | None = None) -> list[str] | None:
         """`tile[i, j] = …` with a drawn value."""
-        value = drawn(self.random, self.leaves(dims, tile), self.random.randint(1, 3))
+        value = self.value(self.leaves(dims, tile), self.random.randint(1, 3))
         fitted = stored(self.random, value, tile.dtype)
         if fitted is None:
             return None
@@ -251,7 +271,9 @@ class Launch:
         if known and self.random.random() < 0.5:
             tile = self.random.choice(known)
         else:
-            tile = self.tile(dims, self.random.choice((*FLOATS, *INTEGERS, "float32")))
+            tile = self.tile(
+                dims, self.random.choice((*self.shape.floats, *self.shape.integers, "float32"))
+            )
         if tile.dtype in STORED_FLOATS:
             return
         body = self.assigned(tile, dims)
@@ -307,7 +329,9 @@ class Launch:
 
     def results(self, dtype: str) -> list[str]:
         """Types that a reduction's result may have."""
-        return [dtype, "float32"] if dtype in FLOATS else [dtype, "int32", "int64"]
+        if dtype in FLOATS:
+            return [dtype, "float32"]
+        return [dtype, "int32"] if self.shape.whole_tiles else [dtype, "int32", "int64"]
 
     def scan(self) -> None:
         tile = self.full()
@@ -496,10 +520,11 @@ class Launch:
         first = self.full()
         if first.dtype in STORED_FLOATS:
             return
-        dtypes = FLOATS if first.dtype in FLOATS else ("int32", "int64")
+        integers = ("int32",) if self.shape.whole_tiles else ("int32", "int64")
+        dtypes = self.shape.floats if first.dtype in FLOATS else integers
         second = self.tile("MN", self.random.choice(dtypes))
         leaves = self.leaves("MN", first)
-        value = drawn(self.random, leaves, 2)
+        value = self.value(leaves, 2)
         name = f"t{len(self.statements)}"
         fitted = stored(self.random, replace(value, text=name), second.dtype)
         again = stored(self.random, replace(value, text=name), first.dtype)
@@ -609,7 +634,7 @@ class Launch:
             value = self.at(tile)
             if way == "computed":
                 leaves = self.leaves("MN")
-                found = stored(self.random, drawn(self.random, leaves, 2), dtype)
+                found = stored(self.random, self.value(leaves, 2), dtype)
                 if found is not None:
                     number, value = found, found.text
                     loose = any(t.loose for t in self.tiles if t.name in value)

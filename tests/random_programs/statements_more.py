@@ -295,3 +295,5 @@ MORE: tuple[tuple[int, Callable[[Launch], None]], ...] = (
     (1, vectors),
     (1, some_blocks),
 )
+# Those for targets without threads.
+WHOLE_TILES = (second_product, weighted_rows, online, rows_in_turn, some_blocks)

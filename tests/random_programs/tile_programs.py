@@ -43,6 +43,15 @@ class Shape:
     batched: bool
     run_time: frozenset[str]  # sizes that are arguments
     style: str  # plain | lazy | eager
+    whole_tiles: bool = False  # for targets without threads: what they compute with, in whole tiles
+
+    @property
+    def floats(self) -> tuple[str, ...]:
+        return ("float16", "float32", "bfloat16") if self.whole_tiles else FLOATS
+
+    @property
+    def integers(self) -> tuple[str, ...]:
+        return ("int32", "int16") if self.whole_tiles else INTEGERS
 
     def blocks(self, letter: str) -> int:
         return -(-self.sizes[letter] // self.tile[letter])
@@ -95,23 +104,24 @@ def drawn_shape(random: Random) -> Shape:
     return Shape(sizes, tile, warpgroups or random.choice(THREADS), batched, dynamic, style)
 
 
-def input_dtype(random: Random) -> str:
+def input_dtype(random: Random, shape: Shape) -> str:
     """Floats mostly; 8-bit floats now and then."""
-    if random.random() < 0.06:
+    if random.random() < 0.06 and not shape.whole_tiles:
         return random.choice(STORED_FLOATS)
-    if random.random() < 0.7:
-        return random.choice((*FLOATS, "float16", "float32", "float32"))
-    return random.choice(INTEGERS)
+    if random.random() < (0.9 if shape.whole_tiles else 0.7):
+        return random.choice((*shape.floats, "float16", "float32", "float32"))
+    return random.choice(shape.integers)
 
 
-def made(random: Random, name: str = "main") -> TileProgram:
-    """A program of one or two launches."""
+def made(random: Random, name: str = "main", *, whole_tiles: bool = False) -> TileProgram:
+    """A program of one or two launches; `whole_tiles` for targets without threads."""
     from statements_drawn import Launch
 
     shape = drawn_shape(random)
+    shape.whole_tiles = whole_tiles
     tensors: list[Tensor] = []
     launches, heads = [], []
-    for number in range(2 if random.random() < 0.15 else 1):
+    for number in range(2 if random.random() < 0.15 and not whole_tiles else 1):
         launch = Launch(random, shape, tensors, number)
         launch.draw()
         launches.append(launch.statements)
