@@ -119,10 +119,7 @@ def in_memory(
     *lead, row, column = index
     *outer, rows, columns = buffer.shape
     group = const(layout.group)
-    whole, inside = (
-        Binary(dtype=row.dtype, op=op, a=row, b=group)
-        for op in ("//", "%")  # type: ignore[arg-type]
-    )
+    whole, inside = (Binary(dtype=row.dtype, op=op, a=row, b=group) for op in ("//", "%"))
     shape = (*outer, const((b.known(rows) or 0) // layout.group), columns, group)
     return replace(buffer, shape=shape), (*lead, whole, column, inside)
 
