@@ -146,6 +146,24 @@ def test_a_workspace_that_is_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert library.launches[1].arguments[5] == (81920 + 16).to_bytes(8, "little")
 
 
+def test_a_workspace_that_these_sizes_do_not_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = manifests.add_entry(workspace={"bytes": "4 * (N - 8)", "align": 256})
+    launch = entry["launch"][0]
+    scratch = {**launch, "args": [*launch["args"], {"kind": "workspace", "name": "w", "value": 0}]}
+    entry["launch"] = [{**scratch, "when": "N > 8", "entry": "add_scratch"}, launch]
+    add, library = loaded(tmp_path, entry)
+    for n in (8, 8, 9, 9):
+        add(*(Array(4096 * k, n) for k in (1, 2, 3)), 1.0)
+    assert [x.entry for x in library.launches] == ["add", "add", "add_scratch", "add_scratch"]
+    assert not library.memory
+    long_way_refused(monkeypatch)
+    add(*(Array(4096 * k, 8) for k in (1, 2, 3)), 1.0)
+    with pytest.raises(AssertionError, match="the long way"):
+        add(*(Array(4096 * k, 9) for k in (1, 2, 3)), 1.0)
+
+
 def test_threads_do_not_share_the_place_of_arguments(tmp_path: Path) -> None:
     add, library = loaded(tmp_path, manifests.add_entry())
     failures: list[BaseException] = []
