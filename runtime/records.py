@@ -106,7 +106,8 @@ class KernelRecord:
     launches: tuple[Launch, ...]
     workspace_bytes: Expression | None
     workspace_align: int
-    workspace_optional: bool  # launches that take it may be left out, with the groups that hold no others
+    # Launches that take it may be left out, with the groups that hold no others.
+    workspace_optional: bool
     modules: tuple[CompiledModule, ...]
     requires: tuple[str, ...] = ()  # what must hold of sizes and addresses for any launch
 
