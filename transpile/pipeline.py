@@ -194,7 +194,7 @@ def _with_options(
     if FAST in kernel.parameters or FAST in kernel.sizes:
         return function  # the program has one of that name
     values, _ = request.sets()[kernel.variant]
-    return replace(function, fast_accumulation=bool(values.find(FAST, (kernel.name,))))
+    return replace(function, fast_accumulation=values.find(FAST, (kernel.name,)) is True)
 
 
 def _functions_by_target(
