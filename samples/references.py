@@ -35,6 +35,11 @@ def gemm(A, B):
     return _wide(A) @ _wide(B)
 
 
+def gemm_warp_specialized(A, B):
+    """A of shape [M, K], B of shape [K, N] -> [M, N]"""
+    return gemm(A, B)
+
+
 def gemm_bias_relu(A, B, bias):
     """A of shape [M, K], B of shape [K, N], bias of shape [N] -> [M, N]"""
     return np.maximum(_wide(A) @ _wide(B) + _wide(bias), 0)

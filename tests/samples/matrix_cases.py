@@ -98,6 +98,12 @@ CASES = {
         ),
         family="cuda",
     ),
+    "gemm_warp_specialized": Case(
+        "gemm_warp_specialized",
+        {"block_N": 128, "num_stages": 2},
+        _products((1, 8, 8), (136, 264, 200)),
+        family="cuda:sm_90a",
+    ),
     "int4_gemm": Case(
         "int4_gemm",
         {"group_size": 64},

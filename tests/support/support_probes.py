@@ -54,6 +54,22 @@ T.{name}(s, dim=1)
 T.copy(s, O)
 """
 _BARRIER = "bar = T.alloc_barrier(128)\n"
+_STORE = """\
+s = T.alloc_shared((64, 64), "float32")
+T.copy(O, s)
+T.tma_copy(s, O)
+T.tma_store_arrive()
+T.tma_store_wait(0)
+"""
+_GATHER = f"""\
+{_TX}{_BARRIER}s = T.alloc_shared((64, 64), "float16")
+for r in T.serial(4):
+    row = r * 16 + tx // 8
+    T.ptx_cp_async(T.access_ptr(s[row, tx % 8 * 8], "w", 8), T.access_ptr(A[row, tx % 8 * 8], "r", 8), 8)
+T.cp_async_barrier_noinc(bar)
+T.mbarrier_wait_parity(bar, 0)
+T.copy(s, O)
+"""
 # Names that need more than their category's program.
 BODIES: dict[str, str] = {
     **{name: f"{_LOOP}V[i] = T.{name}(V[i], 2.0)" for name in _PAIRS},
@@ -169,6 +185,15 @@ BODIES: dict[str, str] = {
     "mbarrier_wait_parity": f"{_BARRIER}T.mbarrier_arrive(bar)\nT.mbarrier_wait_parity(bar, 0)",
     "mbarrier_expect_tx": f"{_BARRIER}T.mbarrier_expect_tx(bar, 128)",
     "mbarrier_arrive_expect_tx": f"{_BARRIER}T.mbarrier_arrive_expect_tx(bar, 128)",
+    "alloc_cluster_barrier": "bar = T.alloc_cluster_barrier(128)\nT.mbarrier_arrive(bar)",
+    "named_barrier_arrive": "T.named_barrier_arrive(1, 128)",
+    "tma_store_arrive": _STORE,
+    "tma_store_wait": _STORE,
+    "ptx_cp_async": _GATHER,
+    "cp_async_barrier_noinc": _GATHER,
+    "warpgroup_fence_operand": _GEMM.format(
+        call="T.warpgroup_fence_operand(f)\nT.wgmma_gemm(s, s, f)\nT.wait_wgmma(0)"
+    ),
     "set_max_nreg": "T.set_max_nreg(240, 1)",
     "inc_max_nreg": "T.inc_max_nreg(240)",
     "dec_max_nreg": "T.dec_max_nreg(24)",
@@ -254,6 +279,17 @@ PROGRAMS: dict[str, str] = {
     "ClusterKernel": _MAIN.replace(
         "T.Kernel(1, threads=64)", "T.ClusterKernel(2, threads=64, cluster_dims=2)"
     ).format(parameters=_V, body="V[0] = 1"),
+    **{
+        name: _MAIN.replace(
+            "T.Kernel(1, threads=64)", "T.Kernel(2, threads=64, cluster_dims=2)"
+        ).format(parameters=_V, body=f"{body}\n        V[bx] = 1")
+        for name, body in (
+            ("cluster_sync", "T.cluster_sync()"),
+            ("cluster_arrive", "T.cluster_arrive()\n        T.cluster_wait()"),
+            ("cluster_wait", "T.cluster_arrive()\n        T.cluster_wait()"),
+            ("block_rank_in_cluster", "V[2 + bx] = T.block_rank_in_cluster()"),
+        )
+    },
     "match_buffer": _MAIN.format(parameters="h: T.handle", body="V[0] = 1").replace(
         "    with", '    V = T.match_buffer(h, (64,), "float32")\n    with'
     ),

@@ -135,6 +135,21 @@ def _index(b: Builder, name: str, args: Arguments, node: cst.Call) -> Value:
     return Value(Call(dtype=INT32, function=function, args=(thread,), span=b.span(node)))
 
 
+def _rank(b: Builder, name: str, args: Arguments, node: cst.Call) -> Value:
+    """The block's number in its cluster, x first."""
+    args.finish()
+    found: Expr = const(0)
+    before = 1
+    for block, count in zip(b.blocks, b.cluster, strict=False):
+        if count > 1:
+            here: Expr = Binary(dtype=INT32, op="%", a=block, b=const(count))
+            if before > 1:
+                here = Binary(dtype=INT32, op="*", a=here, b=const(before))
+            found = here if before == 1 else Binary(dtype=INT32, op="+", a=found, b=here)
+        before *= count
+    return Value(found)
+
+
 def _elect(b: Builder, name: str, args: Arguments, node: cst.Call) -> Value:
     """True for one thread of each n; of the whole block for 0."""
     count = args.whole("thread_extent", 0, 0)
@@ -202,6 +217,7 @@ _HANDLERS: dict[str, Callable[[Builder, str, Arguments, cst.Call], Value]] = {
         ("get_lane_idx", "get_warp_idx", "get_warp_idx_sync", "get_warp_group_idx"), _index
     ),
     "shuffle_elect": _elect,
+    "block_rank_in_cluster": _rank,
     "any_of": _over_elements,
     "all_of": _over_elements,
 }

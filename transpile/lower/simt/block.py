@@ -250,10 +250,13 @@ class BlockLowering:
         ctx = self.ctx
         first, condition = self._held(stmt.condition, (), "holds", "test", "chosen", "taken")
         facts, outer = ctx.facts, ctx.divergent
-        ctx.divergent = outer or self._divergent(stmt.condition)
+        active, chosen = self.active, self.threads.values(stmt.condition)
+        parted = self._divergent(stmt.condition)
+        if chosen is not None:  # all that get here may take the same side
+            parted = len({bool(c) for a, c in zip(active, chosen, strict=True) if a}) > 1
+        ctx.divergent = outer or parted
         if lasts(stmt.condition, stmt.then):
             ctx.facts = facts.with_condition(stmt.condition)
-        active, chosen = self.active, self.threads.values(stmt.condition)
         sides: list[list[Node]] = []
         teams: list[Team | None] = []
         for side, body in enumerate((stmt.then, stmt.orelse)):
@@ -272,7 +275,7 @@ class BlockLowering:
             condition=condition,
             then=tuple(then),
             orelse=tuple(orelse),
-            uniform=not self._divergent(stmt.condition),
+            uniform=not parted,
             comments=stmt.comments,
             teams=(teams[0], teams[1]),
         )
