@@ -62,15 +62,14 @@ def make(folder: Path, only: str) -> int:
     return 0
 
 
-def prepare(folder: Path, only: str) -> int:
+def prepare(folder: Path, only: str, rivals: str) -> int:
     """Compiles our texts and TileLang's kernels side by side; both keep what they have compiled."""
     cases = chosen(only)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         ours = [path for case in cases for path in (folder / case.name).glob("*/*.cu")]
         jobs = [pool.submit(_compile, path) for path in ours]
-        jobs += [
-            pool.submit(_compile_rivals, case.name, part) for case in cases for part in range(4)
-        ]
+        if not rivals or "tilelang" in rivals.lower():
+            jobs += [pool.submit(_compile_rivals, only, worker) for worker in range(WORKERS)]
         for job in jobs:
             if words := job.result():
                 print(words)
@@ -213,6 +212,8 @@ def fastest(graphs: dict[str, Any], way: str) -> dict[str, Any]:
         groups.setdefault(label.split(" ")[0].rstrip(","), []).append(label)
     several = {x: graphs[x] for labels in groups.values() if len(labels) > 1 for x in labels}
     times = timed("burst" if way != "flush" else "flush", several, 1, 30) if several else {}
+    for label, series in times.items():
+        print(f"  first {label:90.90} {series.median:.4f} ms", flush=True)
     best = [
         min(x, key=lambda label: times[label].median) if len(x) > 1 else x[0]
         for x in groups.values()
@@ -330,7 +331,11 @@ def main() -> int:
     if options.compile_rivals:
         return compile_rivals(options.only, int(options.compile_rivals))
     if options.make or options.prepare:
-        done = make(folder, options.only) if options.make else prepare(folder, options.only)
+        done = (
+            make(folder, options.only)
+            if options.make
+            else prepare(folder, options.only, options.rivals)
+        )
         if options.prepare:
             modules_in(folder)
         return done
