@@ -86,6 +86,12 @@ MAPS: dict[str, tuple[Map, Map, Map]] = {
     "mma_m16n16_tc02 of 32": (BYTES_FIRST, BYTES_LAST, ROWS_FIRST),
 }
 
+# Operands along m and n, of instructions that take them so: the same for both.
+TURNED: dict[str, Map] = {
+    "fmma_m32n32k16": lambda l, v: (2 * (l % 8) + v % 2 + 16 * (v // 2), l // 8),
+    "wmma_m16n16k16": lambda l, v: (2 * (l % 4) + v % 2 + 8 * (v // 2 % 2), l // 4 + 8 * (v // 4)),
+}
+
 OURS = [
     (target, instruction)
     for target in TARGETS
@@ -100,6 +106,12 @@ def test_maps_are_the_vendors(target: SimtTarget, instruction: MatrixInstruction
     for fragment, wanted in zip((instruction.a, instruction.b, instruction.c), maps, strict=True):
         for at in product(range(target.team), range(fragment.values)):
             assert held(fragment, *at) == wanted(*at)
+
+    for turned in (instruction.a_turned, instruction.b_turned):
+        assert (turned is not None) == (instruction.name in TURNED)
+        if turned is not None:
+            for at in product(range(target.team), range(turned.values)):
+                assert held(turned, *at) == TURNED[instruction.name](*at)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda x: x.name)

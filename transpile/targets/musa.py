@@ -52,6 +52,12 @@ _FMMA_HALVES = Fragment(
     rows=(("lane", 16, 4), ("value", 2, 2)),
     columns=(("value", 2, 1), ("lane", 4, 1), ("lane", 2, 64)),
 )
+# The forms of 16 bits whose operands run along m or n: tiles that have k across their rows.
+_FMMA_TURNED = Fragment(
+    shape=(32, 16),
+    rows=(("value", 2, 1), ("lane", 8, 1), ("value", 2, 2)),
+    columns=(("lane", 16, 8),),
+)
 _FMMA_BYTES = Fragment(
     shape=(32, 32),
     rows=(("lane", 16, 4), ("value", 2, 4)),
@@ -73,6 +79,11 @@ _WMMA_HALVES = Fragment(
     rows=(("lane", 8, 4), ("value", 2, 4)),
     columns=(("value", 2, 1), ("lane", 4, 1), ("value", 2, 2)),
 )
+_WMMA_TURNED = Fragment(
+    shape=(16, 16),
+    rows=(("value", 2, 1), ("lane", 4, 1), ("value", 2, 2)),
+    columns=(("lane", 8, 4), ("value", 2, 4)),
+)
 _WMMA_BYTES = Fragment(
     shape=(16, 32),
     rows=(("lane", 8, 4), ("value", 2, 8)),
@@ -86,7 +97,12 @@ _WMMA_SUMS = Fragment(
 
 
 def _instruction(
-    name: str, kinds: str, total: str, operand: Fragment, sums: Fragment
+    name: str,
+    kinds: str,
+    total: str,
+    operand: Fragment,
+    sums: Fragment,
+    turned: Fragment | None = None,
 ) -> MatrixInstruction:
     """Operands of one of `kinds` each: several can be mixed."""
     return MatrixInstruction(
@@ -101,17 +117,19 @@ def _instruction(
         c=sums,
         operand="packed",
         load="lanes",
+        a_turned=turned,
+        b_turned=turned,
     )
 
 
 _FMMA = (
-    _instruction("fmma_m32n32k16", "float16", "float32", _FMMA_HALVES, _FMMA_SUMS),
-    _instruction("fmma_m32n32k16", "bfloat16", "float32", _FMMA_HALVES, _FMMA_SUMS),
+    _instruction("fmma_m32n32k16", "float16", "float32", _FMMA_HALVES, _FMMA_SUMS, _FMMA_TURNED),
+    _instruction("fmma_m32n32k16", "bfloat16", "float32", _FMMA_HALVES, _FMMA_SUMS, _FMMA_TURNED),
     _instruction("imma_m32n32k32", "int8", "int32", _FMMA_BYTES, _FMMA_SUMS),
 )
 _WMMA = (
-    _instruction("wmma_m16n16k16", "float16", "float32", _WMMA_HALVES, _WMMA_SUMS),
-    _instruction("wmma_m16n16k16", "bfloat16", "float32", _WMMA_HALVES, _WMMA_SUMS),
+    _instruction("wmma_m16n16k16", "float16", "float32", _WMMA_HALVES, _WMMA_SUMS, _WMMA_TURNED),
+    _instruction("wmma_m16n16k16", "bfloat16", "float32", _WMMA_HALVES, _WMMA_SUMS, _WMMA_TURNED),
     _instruction("wmma_m16n16k32", "int8", "int32", _WMMA_BYTES, _WMMA_SUMS),
     _instruction("wmma_m16n16k32", "uint8", "int32", _WMMA_BYTES, _WMMA_SUMS),
     _instruction("wmma_m16n16k32", " ".join(_FP8), "float32", _WMMA_BYTES, _WMMA_SUMS),

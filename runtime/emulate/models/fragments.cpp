@@ -25,9 +25,11 @@ constexpr Tile mmac_32 = {8, F(l % 16), F(8 * (l / 16) + v)};
 constexpr Tile mmac_d = {4, F(l % 16), F(l / 16 + 4 * v)};
 constexpr Tile mxc_d = {4, F(4 * (l / 16) + v), F(l % 16)};
 constexpr Tile fmma_16 = {4, F(l / 4 % 16 + 16 * (v / 2)), F(2 * (l % 4) + 8 * (l / 64) + v % 2)};
+constexpr Tile fmma_16t = {4, F(2 * (l % 8) + v % 2 + 16 * (v / 2)), F(l / 8)};
 constexpr Tile imma_32 = {8, F(l / 4 % 16 + 16 * (v / 4)), F(4 * (l % 4) + 16 * (l / 64) + v % 4)};
 constexpr Tile fmma_d = {8, F(l / 8 % 4 + 4 * (l / 64) + 8 * (v / 2)), F(l % 8 + 8 * (l / 32 % 2) + 16 * (v % 2))};
 constexpr Tile wmma_16 = {8, F(l / 4 + 8 * (v / 4)), F(2 * (l % 4) + v % 2 + 8 * (v / 2 % 2))};
+constexpr Tile wmma_16t = {8, F(2 * (l % 4) + v % 2 + 8 * (v / 2 % 2)), F(l / 4 + 8 * (v / 4))};
 constexpr Tile wmma_32 = {16, F(l / 4 + 8 * (v / 8)), F(4 * (l % 4) + v % 4 + 16 * (v / 4 % 2))};
 constexpr Tile wmma_d = {8, F(l / 8 + 4 * (v / 2)), F(l % 8 + 8 * (v % 2))};
 constexpr Tile tc01_d = {8, F(l / 4 + 8 * (v / 4)), F(l % 4 + 4 * (v % 4))};
@@ -39,9 +41,15 @@ const Unit units[] = {
     {64, 16, 16, 16, mmac_16, mmac_16, mmac_d},
     {64, 16, 16, 32, mmac_32, mmac_32, mmac_d},
     {64, 16, 16, 16, mmac_16, mmac_16, mxc_d},
+    {128, 32, 32, 16, fmma_16, fmma_16t, fmma_d},
     {128, 32, 32, 16, fmma_16, fmma_16, fmma_d},
+    {128, 32, 32, 16, fmma_16t, fmma_16t, fmma_d},
+    {128, 32, 32, 16, fmma_16t, fmma_16, fmma_d},
     {128, 32, 32, 32, imma_32, imma_32, fmma_d},
+    {32, 16, 16, 16, wmma_16, wmma_16t, wmma_d},
     {32, 16, 16, 16, wmma_16, wmma_16, wmma_d},
+    {32, 16, 16, 16, wmma_16t, wmma_16t, wmma_d},
+    {32, 16, 16, 16, wmma_16t, wmma_16, wmma_d},
     {32, 16, 16, 32, wmma_32, wmma_32, wmma_d},
     {32, 16, 16, 16, wmma_16, wmma_16, tc01_d},
     {32, 16, 16, 32, wmma_32, wmma_32, tc01_d},

@@ -42,7 +42,6 @@ class MmaWriter:
         self.k = b.local(k)
         self.a, self.b = operand(ctx, gemm, plan, "a"), operand(ctx, gemm, plan, "b")
         self.register: Expr = const(0)  # counts a fragment's registers while they are filled
-        self.quads = plan.instruction.name == "mma_m8n8k4"
         self.pairs = self.b.way in ("rows", "turned rows") and self.b.tiles % 2 == 0
         counters, counts = {"a": m, "b": n}, {"a": self.a.tiles, "b": self.b.tiles}
         self.vars = {side: counter(counters[side], counts[side]) for side in counts}
@@ -274,14 +273,14 @@ class MmaWriter:
             "sum": sums.name,
             "b_type": self.b.dtype.name,
         }
-        if self.quads:
-            fields["a_turned"] = self.a.way == "vector" and self.a.k_in_rows
-            fields["b_turned"] = self.b.way == "vector" and self.b.k_in_rows
+        if instruction.a_turned is not None:
+            fields["a_turned"] = self.a.fragment is instruction.a_turned
+            fields["b_turned"] = self.b.fragment is instruction.b_turned
         words = [self.a.dtype.name]
         if self.b.dtype != self.a.dtype:
             words.append(f"by_{self.b.dtype.name}")
         words += [f"k{instruction.k}", f"into_{sums.name}"]
-        if self.quads:
+        if instruction.a_turned is not None:
             words += [
                 "a_turned" if fields["a_turned"] else "",
                 "b_turned" if fields["b_turned"] else "",

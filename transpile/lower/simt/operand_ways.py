@@ -79,9 +79,10 @@ def operand(ctx: Context, gemm: Gemm, plan: MatrixPlan, side: Literal["a", "b"])
         if not k_in_rows or turned is not None:
             way = "vector"
             fragment = turned if k_in_rows and turned is not None else fragment
-    elif not k_in_rows and region.buffer.dtype.bits < 32:
+    elif (not k_in_rows or turned is not None) and region.buffer.dtype.bits < 32:
         if aligned(ctx, region, 32 // region.buffer.dtype.bits):
             way = "registers"
+            fragment = turned if k_in_rows and turned is not None else fragment
     return Operand(
         side=side,
         region=region,

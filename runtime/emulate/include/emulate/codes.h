@@ -37,9 +37,15 @@ enum EmuFragments {
     FRAGMENTS_MMAC_16,    // Hygon, 16x16x16
     FRAGMENTS_MMAC_32,    // Hygon, 16x16x32
     FRAGMENTS_MXC_16,     // MetaX, 16x16x16
-    FRAGMENTS_FMMA_16,    // Moore Threads mp_22, 32x32x16, both operands k-major
+    FRAGMENTS_FMMA_16,    // Moore Threads mp_22, 32x32x16: the first of four forms, b along n,
+    FRAGMENTS_FMMA_16_1,  // both operands k-major,
+    FRAGMENTS_FMMA_16_2,  // a along m, b along n,
+    FRAGMENTS_FMMA_16_3,  // a along m
     FRAGMENTS_IMMA_32,    // Moore Threads mp_22, 32x32x32, both operands k-major
-    FRAGMENTS_WMMA_16,    // Moore Threads mp_31, 16x16x16, both operands k-major
+    FRAGMENTS_WMMA_16,    // Moore Threads mp_31, 16x16x16: the same four forms
+    FRAGMENTS_WMMA_16_1,
+    FRAGMENTS_WMMA_16_2,
+    FRAGMENTS_WMMA_16_3,
     FRAGMENTS_WMMA_32,    // Moore Threads mp_31, 16x16x32, both operands k-major
     FRAGMENTS_TC01_16,    // T-Head ppu_10, 16x16x16
     FRAGMENTS_TC01_32,    // T-Head ppu_10, 16x16x32

@@ -40,17 +40,26 @@ EMU_INLINE unsigned __activemask() { return emu_active_mask_of_32(); }
 #define __threadfence_system() emu_fence()
 #define __trap() emu_trap("__trap()")
 
-// Operands are registers of 32 bits. Only the forms in which both run along k are modelled.
-#define EMU_TCE(name, form, unit, a_type, b_type, total, wanted)                                            \
+// Operands are registers of 32 bits. Forms of 16-bit products: 0 b runs along n, 1 both operands run along
+// k, 2 neither does, 3 a runs along m. Of bytes only form 1 is modelled.
+EMU_INLINE int emu_form(int form, const char* refused) {
+    if (form < 0 || form > 3) emu_trap(refused);
+    return form;
+}
+#define EMU_TCE(name, unit, type)                                                                           \
     EMU_INLINE void name(int* d, const int* a, const int* b, const int* c, int, int, int, int, int,         \
                          int form) {                                                                        \
-        if (form != wanted) emu_trap(#name " with operands that do not run along k");                       \
-        emu_fragments(unit, a_type, b_type, total, d, a, b, c);                                             \
+        emu_fragments(unit + emu_form(form, #name " with a form that it does not have"), type, type,         \
+                      TYPE_F32, d, a, b, c);                                                                \
     }
 #if EMU_MUSA == 220
-EMU_TCE(__musa_fmma_m32n32k16_mma, form, FRAGMENTS_FMMA_16, TYPE_F16, TYPE_F16, TYPE_F32, 1)
-EMU_TCE(__musa_bfmma_m32n32k16_mma, form, FRAGMENTS_FMMA_16, TYPE_BF16, TYPE_BF16, TYPE_F32, 1)
-EMU_TCE(__musa_imma_m32n32k32_mma, form, FRAGMENTS_IMMA_32, TYPE_S8, TYPE_S8, TYPE_S32, 1)
+EMU_TCE(__musa_fmma_m32n32k16_mma, FRAGMENTS_FMMA_16, TYPE_F16)
+EMU_TCE(__musa_bfmma_m32n32k16_mma, FRAGMENTS_FMMA_16, TYPE_BF16)
+EMU_INLINE void __musa_imma_m32n32k32_mma(int* d, const int* a, const int* b, const int* c, int, int, int, int,
+                                          int, int form) {
+    if (form != 1) emu_trap("__musa_imma_m32n32k32_mma with operands that do not run along k");
+    emu_fragments(FRAGMENTS_IMMA_32, TYPE_S8, TYPE_S8, TYPE_S32, d, a, b, c);
+}
 #endif
 #undef EMU_TCE
 
@@ -58,10 +67,10 @@ EMU_TCE(__musa_imma_m32n32k32_mma, form, FRAGMENTS_IMMA_32, TYPE_S8, TYPE_S8, TY
 // type: 0 unsigned, 1 signed bytes, 2 half, 3 bfloat16, 5 E4M3, 6 E5M2, 11 and 12 E4M3 by E5M2 and back
 EMU_INLINE void __musa_wmma_m16n16k16_mma(int* d, const int* a, const int* b, const int* c, int, int, int, int,
                                           int, int form, int type) {
-    if (form != 1) emu_trap("__musa_wmma_m16n16k16_mma with operands that do not run along k");
+    emu_form(form, "__musa_wmma_m16n16k16_mma with a form that it does not have");
     if (type != 2 && type != 3) emu_trap("__musa_wmma_m16n16k16_mma of other than 16-bit floats");
     const int kind = type == 2 ? TYPE_F16 : TYPE_BF16;
-    emu_fragments(FRAGMENTS_WMMA_16, kind, kind, TYPE_F32, d, a, b, c);
+    emu_fragments(FRAGMENTS_WMMA_16 + form, kind, kind, TYPE_F32, d, a, b, c);
 }
 EMU_INLINE void __musa_wmma_m16n16k32_mma(int* d, const int* a, const int* b, const int* c, int, int, int, int,
                                           int, int form, int type) {
