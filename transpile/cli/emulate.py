@@ -25,6 +25,7 @@ Example:
       emulated/libtile2c_emulated.so -Wl,-rpath,'$ORIGIN/emulated' -o main
 
 The program is the one that runs on a device: it includes the vendor's headers and calls the launcher.
+Launchers in a vendor's own language (Ascend C) are put into C++ in FOLDER: compile those.
 """
 
 
@@ -60,7 +61,10 @@ def emulate(arguments: list[str]) -> int:
         library = build_library(folder, records, Path(values["into"]), checks)
     except (BackendUnavailable, KernelError) as error:
         raise failure("T2C701", str(error), None) from error
-    Reporter("text").done(f"wrote {library.as_posix()}")
+    reporter = Reporter("text")
+    reporter.done(f"wrote {library.as_posix()}")
+    for launcher in sorted(library.parent.glob("*_launch.cpp")):  # instead of the one in OUT
+        reporter.done(f"wrote {launcher.as_posix()}")
     return Status.DONE
 
 
