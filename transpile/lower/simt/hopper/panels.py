@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tile2c.transpile.ir.expr import Const, Var
+from tile2c.transpile.ir.expr import Var
 from tile2c.transpile.ir.forms import BlockOrder, Gemm, Launch
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.simt.matrix import gemm_extents
@@ -22,7 +22,7 @@ def with_panels(launch: Launch) -> Launch:
     products = gemms(launch.body)
     if launch.order is not None or len(launch.blocks) != 2 or not products:
         return launch
-    if any(isinstance(extent, Const) and b.known(extent) == 1 for extent in launch.grid):
+    if any(b.known(b.for_host(extent)) == 1 for extent in launch.grid):
         return launch
     m, n, _ = gemm_extents(products[0])
     high, wide = (m, n) if _rows_follow(products[0], launch, launch.blocks[1]) else (n, m)
