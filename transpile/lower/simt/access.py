@@ -50,6 +50,22 @@ def neighbours(ctx: Context, index: tuple[Expr, ...], var: str, width: int) -> b
     return _counts(ctx, parts[-1], var, width)
 
 
+def steps_an_element(ctx: Context, index: tuple[Expr, ...], var: str, width: int) -> int:
+    """Steps of `var` after which the next element is meant, of the `width` from a multiple of it, where
+    these are whole elements; else 1. `x // 2` is two."""
+    parts = [ctx.facts.spelled(part) for part in index]
+    if not parts or not all(steady(ctx, part, var, width) for part in parts[:-1]):
+        return 1
+    last = parts[-1]
+    if not isinstance(last, Binary) or last.op not in ("//", "truncdiv"):
+        return 1
+    steps = b.known(last.b) or 0
+    if steps < 2 or width % steps or not ctx.facts.non_negative(last.a):
+        return 1
+    whole = _counts(ctx, last.a, var, width) and _starts_whole(ctx, last.a, var, width)
+    return steps if whole else 1
+
+
 def steady(ctx: Context, expr: Expr, var: str, width: int) -> bool:
     """Whether the expression stays the same for `width` steps of `var` from a multiple of it."""
     expr = ctx.facts.spelled(expr)

@@ -28,6 +28,7 @@ from tile2c.transpile.lower.simt.access import (
     neighbours,
     plain_load,
     steady,
+    steps_an_element,
 )
 from tile2c.transpile.lower.simt.context import Context, CopyKind
 from tile2c.transpile.lower.simt.iteration import Iteration, ParallelLoop, changed, loop_over
@@ -83,8 +84,9 @@ class VectorMoves:
             and alignment(self.ctx, buffer, index, self.last, self.it.width) != "never"
         )
 
-    def _array(self, load: Load) -> str:
-        """The array that holds a vector of this access, declared once."""
+    def _array(self, load: Load, count: int = 0) -> str:
+        """The array that holds a vector of this access, of `count` elements if not of all, declared once."""
+        count = count or self.it.width
         if load not in self.arrays:
             name = self.ctx.namer.ours(f"{load.buffer.name}_part", f"{load.buffer.name}_piece")
             self.names.append(name)
@@ -93,19 +95,45 @@ class VectorMoves:
                 Local(
                     dtype=load.dtype,
                     const=False,
-                    align=self.it.width * load.dtype.bytes,
-                    names=(Declarator(name=name, dims=(const(self.it.width),)),),
+                    align=count * load.dtype.bytes,
+                    names=(Declarator(name=name, dims=(const(count),)),),
                 )
             )
         return self.arrays[load]
 
     def _read(self, load: Load, place: Place) -> None:
-        if load in self.arrays or not self._moves_as_vector(load.buffer, load.index):
+        if load in self.arrays:
+            return
+        if not self._moves_as_vector(load.buffer, load.index):
+            self._read_slower(load, place)
             return
         name = self._array(load)
         whole = Element(dtype=load.dtype, array=name, subscripts=())
         self.before.append(Do(call=self._load_call(whole, load.buffer, load.index)))
         place.loads[load] = Element(dtype=load.dtype, array=name, subscripts=(self._v(),))
+
+    def _read_slower(self, load: Load, place: Place) -> None:
+        """Elements of shared memory that several neighbouring iterations ask for each: `B[i, j // 2]`."""
+        ctx, width, buffer = self.ctx, self.it.width, load.buffer
+        if buffer.scope != "shared" or buffer.dtype.name in ctx.target.lone_types:
+            return
+        own, index = in_memory(ctx, buffer, load.index)
+        steps = steps_an_element(ctx, index, self.last, width)
+        count = width // steps
+        if steps == 1 or count == 1 or any(b.mentions(x, y) for x in index for y in self.varying):
+            return
+        if alignment(ctx, own, index, self.last, count) != "always":
+            return
+        name = self._array(load, count)
+        whole = Element(dtype=load.dtype, array=name, subscripts=())
+        address = self._address(buffer, load.index, count)
+        ctx.need("pack")
+        ctx.need("load_vector", tail=False, variant=False)
+        self.before.append(
+            Do(call=CCall(dtype=INT32, function="load_vector", args=(whole, address)))
+        )
+        at = b.div(self._v(), const(steps))
+        place.loads[load] = Element(dtype=load.dtype, array=name, subscripts=(at,))
 
     def _write(self, stmt: Store, place: Place) -> None:
         if not self._moves_as_vector(stmt.buffer, stmt.index):
@@ -319,11 +347,12 @@ class VectorMoves:
         self.before.append(Local(dtype=INT32, names=(Declarator(name=name, value=count),)))
         return b.local(name)
 
-    def _address(self, buffer: Buffer, index: tuple[Expr, ...]) -> Expr:
+    def _address(self, buffer: Buffer, index: tuple[Expr, ...], count: int = 0) -> Expr:
+        """Where a vector of all iterations' elements starts, or one of `count` elements."""
         if buffer.scope == "shared":
             layout = self.ctx.shared.get(buffer.name)
             unit = 1 if layout is None else layout.group if layout.group > 1 else layout.chunk
-            whole = layout is not None and self.it.width % unit == 0
+            whole = layout is not None and (count or self.it.width) % unit == 0
             element = shared_element(self.ctx, buffer, index, self.it.place, whole=whole)
         else:
             where = offset(self.ctx, buffer, index, self.it.place)
