@@ -57,6 +57,8 @@ def clamped(number: Number, low: int, high: int) -> Number:
     """Between two whole numbers, by the functions of the language."""
     if low <= number.low and number.high <= high:
         return number
+    if number.dtype.startswith("uint"):
+        low = max(low, 0)  # a literal has to fit
     text = f"T.min(T.max({number.text}, {low}), {high})"
     return replace(
         number,
