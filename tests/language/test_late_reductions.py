@@ -65,6 +65,16 @@ INNER = """
             for i in T.Parallel(4):
                 s[i] = s[i] * 0.5
 """
+SHRUNK_INSIDE = """
+        T.clear(s)
+        for k in T.serial(n):
+            for m in T.serial(3):
+                for i, j in T.Parallel(4, 256):
+                    x[i, j] = X[k + m, j % 64] * (i + 1)
+                T.reduce_sum(x, s, dim=1, clear=False)
+                for i in T.Parallel(4):
+                    s[i] = s[i] * 0.5
+"""
 SOMETIMES = """
         T.clear(s)
         for k in T.serial(n):
@@ -86,6 +96,7 @@ SAMES = {
     "nested": program(NESTED),
     "looked at": program(LOOKED_AT),
     "inner": program(INNER),
+    "shrunk inside": program(SHRUNK_INSIDE),
     "sometimes": program(SOMETIMES),
 }
 
@@ -111,7 +122,7 @@ def test_threads_meet_behind_the_loop(tmp_path: Path, case: str) -> None:
     assert not ACROSS.search(inside) and ACROSS.search(after)
 
 
-@pytest.mark.parametrize("case", ["looked at", "sometimes"])
+@pytest.mark.parametrize("case", ["shrunk inside", "sometimes"])
 def test_a_result_that_is_used_in_the_loop_is_whole_there(tmp_path: Path, case: str) -> None:
     text = text_of(tmp_path, SAMES[case])
     loop = text[text.index("// for k in") :].split("\n    }\n", 1)[0]

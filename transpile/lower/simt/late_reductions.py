@@ -30,6 +30,8 @@ def meet_after_loops(ctx: Context, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             stmt = _joined_at_once(ctx, stmt)
             inside, after = stmt.body, []
             for reduction in _late(stmt):
+                if _scaled_from_before(found, stmt, reduction):
+                    continue
                 found, inside, meet = _split(ctx, found, inside, reduction)
                 after.append(meet)
             inside = meet_after_loops(ctx, inside)
@@ -44,6 +46,13 @@ def meet_after_loops(ctx: Context, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         else:
             found.append(stmt)
     return tuple(found)
+
+
+def _scaled_from_before(before: Sequence[Stmt], loop: For | Pipelined, stmt: Reduce) -> bool:
+    """Whether the loop scales what the result was before it, too: the threads' parts have none of that."""
+    target = stmt.dst.buffer
+    scaled = any(x.buffer == target for inner in loop.body for x in _scalings(inner))
+    return scaled and _fill(before, target, identity(stmt.op, target.dtype)) is None
 
 
 def _same(a: Sequence[Stmt], c: Sequence[Stmt]) -> bool:
