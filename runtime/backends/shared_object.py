@@ -17,7 +17,7 @@ from tile2c.runtime.backends import drivers
 from tile2c.runtime.backends.device import PreparedLaunch
 from tile2c.runtime.backends.drivers import TO_DEVICE, TO_HOST, DriverNames, Handle, NamedDriver
 from tile2c.runtime.backends.vendor import VendorBackend
-from tile2c.runtime.errors import CompileError, DriverError
+from tile2c.runtime.errors import BackendUnavailable, CompileError, DriverError
 from tile2c.runtime.records import CompiledModule, KernelRecord, Launch, LaunchArgument
 
 _CUDART = DriverNames(
@@ -225,6 +225,9 @@ class CorexBackend(VendorBackend):
     """Iluvatar's devices, through their CUDA run-time library."""
 
     def __init__(self, driver: LibraryDriver | None = None) -> None:
+        name = device_name() if driver is None else ""
+        if name.startswith("NVIDIA"):  # whose library has the same name and functions
+            raise BackendUnavailable(f"no Iluvatar device: there is {name}")
         super().__init__("corex", LibraryDriver(_CUDART) if driver is None else driver)
 
     def fits(self, module: CompiledModule, record: KernelRecord) -> bool:
@@ -251,6 +254,19 @@ class AscendBackend(VendorBackend):
         launches = {launch.entry: launch for launch in record.launches}
         parts = [_ascend_function(record, launch) for launch in launches.values()]
         return "\n".join([text, "#include <acl/acl.h>", *parts])
+
+
+def device_name() -> str:
+    """What the driver under CUDA's name calls its first device; empty where there is none."""
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+        text, device = ctypes.create_string_buffer(256), ctypes.c_int()
+        library.cuInit(0)
+        library.cuDeviceGet(ctypes.byref(device), 0)
+        library.cuDeviceGetName(text, 256, device)
+    except (OSError, AttributeError):
+        return ""
+    return text.value.decode(errors="replace")
 
 
 def _ascend_function(record: KernelRecord, launch: Launch) -> str:

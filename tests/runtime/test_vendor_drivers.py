@@ -179,6 +179,14 @@ def test_a_kernel_launched_by_its_own_library(
     assert library.stand_in_open() == 0
 
 
+def test_another_vendors_device_under_the_same_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tile2c.runtime.backends import shared_object
+
+    monkeypatch.setattr(shared_object, "device_name", lambda: "NVIDIA H200")
+    with pytest.raises(BackendUnavailable, match="no Iluvatar device: there is NVIDIA H200"):
+        shared_object.CorexBackend()
+
+
 @pytest.mark.parametrize("family", OBJECTS)
 def test_without_the_run_time_library(family: str) -> None:
     with pytest.raises(BackendUnavailable, match=r"no (Iluvatar|Ascend|Cambricon) (driver|device)"):
