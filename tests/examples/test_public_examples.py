@@ -20,7 +20,6 @@ REFUSED = {
     "autodd/tilelang_buggy.py": "T2C304",
     "autodd/tilelang_minimized_expected.py": "T2C304",
     "gemm_fp8/example_tilelang_gemm_amd_fp8_preshuffle.py": "T2C110",
-    "gemm_sp/sparse_utils.py": "T2C1",
 }
 
 

@@ -133,6 +133,21 @@ def test_swap(kernel: Make) -> None:
     assert result.body.splitlines()[2:] == ["new_a = b", "new_b = a", "a = new_a", "b = new_b"]
 
 
+def test_swap_of_elements(kernel: Make) -> None:
+    result = kernel(
+        """
+        x = T.alloc_local((2,), "int32")
+        x[0], x[1] = x[1], x[0]
+        """
+    )
+    assert result.body.splitlines()[1:] == [
+        "new_x_0 = x[1]",
+        "new_x_1 = x[0]",
+        "x[0] = new_x_0",
+        "x[1] = new_x_1",
+    ]
+
+
 def test_loops(kernel: Make) -> None:
     result = kernel(
         """

@@ -196,12 +196,20 @@ class Bindings(Inliner):
         if len(items) == len(target.elts) and any(
             isinstance(item, Expr) or is_variable(item) for item in items
         ):
-            names = {element.id for element in target.elts if isinstance(element, ast.Name)}
+            names = {name for element in target.elts if (name := _stored_name(element))}
             touched = [
                 isinstance(item, Expr | Buffer) and self._reads_any(item, names) for item in items
             ]
-            if sum(touched) > 0 and len(names) > 1 and any(touched[1:]):
-                value = tuple(self._snapshot(t, i) for t, i in zip(target.elts, items, strict=True))
+            if any(touched[1:]):
+                wishes = [f"new_{_stored_name(element) or 'value'}" for element in target.elts]
+                value = tuple(
+                    self._snapshot(
+                        element, item, wish if wishes.count(wish) == 1 else f"{wish}_{at}"
+                    )
+                    for at, (element, item, wish) in enumerate(
+                        zip(target.elts, items, wishes, strict=True)
+                    )
+                )
                 node = None
         Host._unpack(self, target, value, node)
 
@@ -216,12 +224,11 @@ class Bindings(Inliner):
                 residual.add(cell.value.name)
         return bool(inside & residual)
 
-    def _snapshot(self, target: ast.expr, item: Value) -> Value:
+    def _snapshot(self, target: ast.expr, item: Value, wish: str) -> Value:
         """The value before any of the targets changes, under a name of its own."""
         if not isinstance(item, Expr) and not is_variable(item):
             return item
-        base = target.id if isinstance(target, ast.Name) else "value"
-        name = self.claim(f"new_{base}", "temporary")
+        name = self.claim(wish, "temporary")
         left = ex.name(name, self.span(target))
         self.residual.assign(left, self.expression(item, None), self.here)
         return left
@@ -247,3 +254,10 @@ class Bindings(Inliner):
     ) -> None:
         """`buffer[a:b] = value`: a fill or a copy."""
         raise NotImplementedError
+
+
+def _stored_name(target: ast.expr) -> str | None:
+    """The variable or array that an assignment changes."""
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target.id if isinstance(target, ast.Name) else None

@@ -25,6 +25,7 @@ from tile2c.transpile.stage.defines import Defines, Dynamic
 from tile2c.transpile.stage.definitions import Flow
 from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.invoke import Argument
+from tile2c.transpile.stage.library import sparse_factor
 from tile2c.transpile.stage.program import is_eager
 from tile2c.transpile.stage.spelling import RESERVED
 from tile2c.transpile.stage.trace import Tracer
@@ -186,6 +187,10 @@ class Language(Tracer):
             if isinstance(function, JitFunction | Closure):
                 return function
             return HostFunction(name, lambda ev, inner, _, at: _with_configs(inner[0], configs))
+        if name in ("get_e_factor", "get_e_replicate_factor"):
+            factor = sparse_factor(name, *(self.as_dtype(value) for value in args[:2]))
+            if factor is not None:
+                return factor
         if name in ("compile", "lower") and isinstance(function, PrimFunc):
             return function
         return Unknown(f"tilelang.{path}() is not evaluated", self.span(node))

@@ -6,6 +6,7 @@ import ast
 import functools
 import itertools
 import math
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,26 @@ _LARGEST = {
     "float8_e4m3fn": (448.0, 0.125, 2.0**-6),
     "float8_e5m2": (57344.0, 0.25, 2.0**-14),
 }
+
+
+def sparse_factor(name: str, elements: str | None, metadata: str | None = None) -> int | None:
+    """Numbers of the 2:4 format's metadata: four bits tell of four elements, or of two of 32 bits.
+
+    name  get_e_factor: the elements that one number of metadata tells of; get_e_replicate_factor: the
+          threads that share one
+    """
+    if elements is None:
+        return None
+    bits = bits_of(elements)
+    if name == "get_e_replicate_factor":
+        return 1 if bits <= 8 else 2
+    return None if metadata is None else bits_of(metadata) // 4 * (2 if bits == 32 else 4)
+
+
+def bits_of(dtype: str) -> int:
+    """The width of an element type."""
+    digits = re.search(r"\d+", dtype)
+    return int(digits[0]) if digits else 8
 
 
 def call_library(
