@@ -32,28 +32,27 @@ def gemm_warp_specialized(
             C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
 
             # A stage is full when its tiles have arrived, and free when both consumers have read them.
-            full = T.alloc_barrier([1] * num_stages)
+            full = T.alloc_barrier([128] * num_stages)
             free = T.alloc_barrier([2] * num_stages)
 
             T.use_swizzle(panel_size=8)
 
-            with T.ws(0):  # the producer: one thread starts all loads
+            with T.ws(0):  # the producer
                 T.set_max_nreg(40, 0)
-                if T.shuffle_elect(128):
-                    for ko in T.serial(T.ceildiv(K, block_K)):
-                        # The first round through the stages finds them free.
-                        T.barrier_wait(free[ko % num_stages], (ko // num_stages + 1) % 2)
-                        T.tma_copy(
-                            A[by * block_M : (by + 1) * block_M, ko * block_K : (ko + 1) * block_K],
-                            A_shared[ko % num_stages, :, :],
-                            barrier=full[ko % num_stages],
-                        )
-                        T.tma_copy(
-                            B[ko * block_K : (ko + 1) * block_K, bx * block_N : (bx + 1) * block_N],
-                            B_shared[ko % num_stages, :, :],
-                            barrier=full[ko % num_stages],
-                        )
-                        T.barrier_arrive(full[ko % num_stages])
+                for ko in T.serial(T.ceildiv(K, block_K)):
+                    # The first round through the stages finds them free.
+                    T.barrier_wait(free[ko % num_stages], (ko // num_stages + 1) % 2)
+                    T.tma_copy(
+                        A[by * block_M : (by + 1) * block_M, ko * block_K : (ko + 1) * block_K],
+                        A_shared[ko % num_stages, :, :],
+                        barrier=full[ko % num_stages],
+                    )
+                    T.tma_copy(
+                        B[ko * block_K : (ko + 1) * block_K, bx * block_N : (bx + 1) * block_N],
+                        B_shared[ko % num_stages, :, :],
+                        barrier=full[ko % num_stages],
+                    )
+                    T.barrier_arrive(full[ko % num_stages])
 
             with T.ws(1, 2):  # the consumers, each with half of the rows
                 T.set_max_nreg(232, 1)
@@ -61,7 +60,7 @@ def gemm_warp_specialized(
                 for ko in T.serial(T.ceildiv(K, block_K)):
                     T.barrier_wait(full[ko % num_stages], ko // num_stages % 2)
                     T.gemm(A_shared[ko % num_stages, :, :], B_shared[ko % num_stages, :, :], C_local)
-                    if T.shuffle_elect(128):
+                    if T.shuffle_elect(128):  # one thread of each consumer
                         T.barrier_arrive(free[ko % num_stages])
 
                 T.copy(C_local, C_shared)

@@ -132,17 +132,17 @@ def _lower_launch(
         raise failure(
             "T2C402", f"{target.name} has at most {target.max_threads} threads a block", launch.span
         )
+    taken = frozenset(
+        str(dict(helper.fields)["name"])
+        for plan in before
+        for helper in plan.helpers
+        if helper.template in ("shared_struct", "shared_memory", "swizzle", "row_groups")
+    )
+
     if target.warpgroup_matrix and by_hand(launch):
-        if several:
-            raise failure(
-                "T2C520",
-                f"{function.name} has several T.Kernel blocks, and the author schedules one of them",
-                launch.span,
-                help="put it into a prim_func of its own",
-            )
         from tile2c.transpile.lower.simt.hopper.by_hand import lower_by_hand
 
-        return lower_by_hand(function, launch, target, diagnostics)
+        return lower_by_hand(function, launch, target, diagnostics, taken, only_used=several)
     reason = ""
     scratch = any(buffer.scope == "global" for buffer in launch.buffers)
     if target.warpgroup_matrix and not before and not scratch:
@@ -152,12 +152,6 @@ def _lower_launch(
         if isinstance(found, Plan):
             return found
         reason = found
-    taken = frozenset(
-        str(dict(helper.fields)["name"])
-        for plan in before
-        for helper in plan.helpers
-        if helper.template in ("shared_struct", "shared_memory", "swizzle", "row_groups")
-    )
 
     def lowered(pitches: dict[Expr, int] | None = None) -> LoweredLaunch:
         return LoweredLaunch(

@@ -17,9 +17,18 @@ if TYPE_CHECKING:
 
 
 def lower_by_hand(
-    function: Function, launch: Launch, target: SimtTarget, diagnostics: Diagnostics
+    function: Function,
+    launch: Launch,
+    target: SimtTarget,
+    diagnostics: Diagnostics,
+    taken: frozenset[str] = frozenset(),
+    *,
+    only_used: bool = False,
 ) -> Plan:
-    """The plan; raises InputError for what cannot be done as the author says."""
+    """The plan; raises InputError for what cannot be done as the author says.
+
+    `taken`: names of the text's other launches; `only_used`: they have the other parameters.
+    """
     from tile2c.transpile.lower.simt.hopper.by_hand.launch import plan_of
 
-    return plan_of(function, launch, target, diagnostics)
+    return plan_of(function, launch, target, diagnostics, taken, only_used=only_used)

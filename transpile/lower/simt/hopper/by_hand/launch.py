@@ -67,12 +67,18 @@ from tile2c.transpile.lower.simt.ties import Apart
 from tile2c.transpile.lower.simt.uses import functions_in, names_in
 from tile2c.transpile.targets.simt import SimtTarget
 
-_RESERVED = frozenset("warpgroup aligned Shared shared_bytes TensorMap".split())
+_RESERVED = frozenset("warpgroup aligned TensorMap".split())
 _MOST_HANDOVERS = 200
 
 
 def plan_of(
-    function: Function, launch: Launch, target: SimtTarget, diagnostics: Diagnostics
+    function: Function,
+    launch: Launch,
+    target: SimtTarget,
+    diagnostics: Diagnostics,
+    taken: frozenset[str],
+    *,
+    only_used: bool,
 ) -> Plan:
     """The plan: what TMA asks of pitches and sizes is asked of the caller, other rows may be unaligned."""
     if launch.threads[1] * launch.threads[2] != 1:
@@ -84,11 +90,18 @@ def plan_of(
         )
     function = rename_reserved(function, _RESERVED)
     (launch,) = function.launches
-    first = ByHand(function, launch, target, diagnostics, Given())
+
+    def lowered(given: Given, *, unaligned: bool = False) -> ByHand:
+        return ByHand(
+            function, launch, target, diagnostics, given, unaligned=unaligned, taken=taken,
+            only_used=only_used,
+        )  # fmt: skip
+
+    first = lowered(Given())
     given = Given(pitches=first.pitches, positive=tuple(first.positive))
-    again = ByHand(function, launch, target, diagnostics, given) if first.asks else first
+    again = lowered(given) if first.asks else first
     if again.ctx.wants_variant:
-        again = ByHand(function, launch, target, diagnostics, given, unaligned=True)
+        again = lowered(given, unaligned=True)
     return again.plan()
 
 
@@ -104,13 +117,16 @@ class ByHand(ordinary.LoweredLaunch):
         given: Given,
         *,
         unaligned: bool = False,
+        taken: frozenset[str] = frozenset(),
+        only_used: bool = False,
     ) -> None:
         self.given, self.unaligned_rows = given, unaligned
         self.pitches: dict[Expr, int] = dict(given.pitches)  # that TMA wants to be multiples
         self.positive: list[Expr] = list(given.positive)  # dimensions that must not be empty
         super().__init__(
-            function, launch, target, diagnostics, variant=unaligned, unaligned=unaligned
-        )
+            function, launch, target, diagnostics, variant=unaligned, unaligned=unaligned,
+            taken=taken, only_used=only_used,
+        )  # fmt: skip
 
     schedule: Schedule
 

@@ -96,9 +96,11 @@ def declare(
         )
     if not names:
         return [], [], 0
-    ctx.need("shared_struct", name="Shared", members="\n".join(members))
-    ctx.need("shared_size", name="Shared", bytes=total, most=ctx.target.max_shared)
-    ctx.need("shared_memory", name="shared_bytes", struct="Shared")
+    struct = ctx.namer.ours("Shared", "SharedTiles")
+    raw = ctx.namer.ours("shared_bytes", "shared_memory")
+    ctx.need("shared_struct", name=struct, members="\n".join(members))
+    ctx.need("shared_size", name=struct, bytes=total, most=ctx.target.max_shared)
+    ctx.need("shared_memory", name=raw, struct=struct)
     whole = Local(
         dtype=INT32,
         ctype="auto&",
@@ -106,7 +108,7 @@ def declare(
         names=(
             Declarator(
                 name=f"[{', '.join(names)}]",
-                value=b.local("*reinterpret_cast<Shared*>(shared_bytes)"),
+                value=b.local(f"*reinterpret_cast<{struct}*>({raw})"),
             ),
         ),
     )
