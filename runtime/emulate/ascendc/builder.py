@@ -25,6 +25,9 @@ KERNEL = re.compile(
 # What kind of cores a kernel runs on: an attribute in front of it, or a line in its body.
 TASK_TYPE = re.compile(r"\bKERNEL_TASK_TYPE_DEFAULT\s*\(\s*(KERNEL_TYPE_\w+)\s*\)")
 MIX = re.compile(r"\b__mix__\s*\(\s*(\d)\s*,\s*(\d)\s*\)")
+ALLOCATED = re.compile(
+    r"\bLocalTensor\s*<[\w:\s]+>\s*(\w+)\s*(?:=\s*\w+\s*\.\s*Alloc\b|\(\s*[\w:]*TPosition)"
+)
 INIT_BUFFER = re.compile(r"\bInitBuffer\s*\(\s*([A-Za-z_]\w*(?:\s*(?:\.|->|\[\w*\])\s*\w*)*)\s*,")
 
 
@@ -78,21 +81,23 @@ def _unit(text: str, file_name: str, entries: Sequence[str]) -> str:
 
 
 def kernel_type(text: str, entry: str) -> str:
-    """The KERNEL_TYPE_... of a kernel: vector cores only, where the text does not say."""
-    for found in KERNEL.finditer(text):
-        if found[1] != entry:
-            continue
-        mix = MIX.search(found[0])
-        if mix is not None:
-            kind = "AIV" if mix[1] == "0" else "AIC"
-            return f"KERNEL_TYPE_MIX_{kind}_{mix[1] if kind == 'AIC' else mix[2]}_{_second(mix)}"
-        if "__cube__" in found[0]:
-            return "KERNEL_TYPE_AIC_ONLY"
-        following = KERNEL.search(text, found.end())
-        body = text[found.end() : following.start() if following else len(text)]
-        said = TASK_TYPE.search(body)
-        return said[1] if said is not None else "KERNEL_TYPE_AIV_ONLY"
-    return "KERNEL_TYPE_AIV_ONLY"
+    """The KERNEL_TYPE_... of a kernel: vector cores only, where the text does not say.
+
+    `entry` may be an instance of a template: `name<30, 40>`.
+    """
+    name = re.escape(entry.partition("<")[0].strip())
+    found = re.search(rf"\b__global__\b((?:[^;{{}}()]|{MIX.pattern})*)\bvoid\s+{name}\s*\(", text)
+    if found is None:
+        return "KERNEL_TYPE_AIV_ONLY"
+    mix = MIX.search(found[1])
+    if mix is not None:
+        kind = "AIV" if mix[1] == "0" else "AIC"
+        return f"KERNEL_TYPE_MIX_{kind}_{mix[1] if kind == 'AIC' else mix[2]}_{_second(mix)}"
+    if "__cube__" in found[1]:
+        return "KERNEL_TYPE_AIC_ONLY"
+    following = re.search(r"\b__global__\b", text[found.end() :])
+    said = TASK_TYPE.search(text[found.end() :][: following.start() if following else None])
+    return said[1] if said is not None else "KERNEL_TYPE_AIV_ONLY"
 
 
 def _second(mix: re.Match[str]) -> str:
@@ -100,8 +105,8 @@ def _second(mix: re.Match[str]) -> str:
 
 
 def _buffers(text: str) -> Iterable[tuple[int, str]]:
-    """The line and the first argument of each InitBuffer call."""
-    for found in INIT_BUFFER.finditer(text):
+    """The line and the first argument of each InitBuffer call; the same of tensors placed by hand."""
+    for found in (*INIT_BUFFER.finditer(text), *ALLOCATED.finditer(text)):
         yield text.count("\n", 0, found.start()) + 1, re.sub(r"\s+", "", found[1])
 
 

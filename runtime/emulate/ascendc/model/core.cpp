@@ -41,7 +41,8 @@ void provide(Space space) {
 
 void kernel_type(int type, Line line) {
     if (type != launch().kernel_type)
-        stop(MISUSE, line.at, "KERNEL_TASK_TYPE_DEFAULT says another kind of kernel than was found");
+        stop(MISUSE, line.at,
+             "KERNEL_TASK_TYPE_DEFAULT says another kind of kernel than was found");
 }
 
 // ---- reports ----
@@ -195,8 +196,10 @@ void Issue::touch(Space space, uint64_t begin, uint64_t bytes, bool write) {
         if ((space == UB) != (launch().side == VECTOR_SIDE))
             stop(MISUSE, line, "%s: a %s core does not reach %s", name,
                  space == UB ? "cube" : "vector", space_name(space));
-        const Buffer* buffer = buffer_at(space, begin);
-        if (!buffer || begin + bytes > buffer->end) {
+        const Buffer* buffer = buffer_at(space, begin, bytes);
+        if (!buffer) buffer = buffer_at(space, begin);
+        bool beyond = buffer && begin + bytes > buffer->end;
+        if (!buffer || (beyond && !(buffer->by_hand && begin + bytes <= memory(space).bytes))) {
             const char* holds = buffer ? buffer->name : space_name(space);
             say(core.report->array, sizeof core.report->array, "%s", holds);
             uint64_t base = buffer ? buffer->begin : 0;
@@ -355,8 +358,10 @@ static void check_cross(int id, int line, const char* name) {
     if (id < 0 || id >= CROSS_IDS)
         stop(MISUSE, line, "%s takes flag ids 0 to 15, not %d", name, id);
     if (!launch().cube || !launch().vector_cores)
-        stop(MISUSE, line, "%s: only a mixed kernel (KERNEL_TYPE_MIX_AIC_1_1 or _1_2) can wait for "
-             "another core", name);
+        stop(MISUSE, line,
+             "%s: only a mixed kernel (KERNEL_TYPE_MIX_AIC_1_1 or _1_2) can wait for "
+             "another core",
+             name);
 }
 
 static void announce(int to, int id, const Clock& clock, int line) {

@@ -23,7 +23,7 @@ struct Fiber {
     uint8_t* stack = nullptr;
     bool done = false;
     int waits_for = -1;  // the cross-core flag
-    int line = 0;        // of the wait
+    int line = 0;  // of the wait
     Atomic atomic = PLAIN;
 };
 Fiber fibers[SUBCORES];
@@ -42,7 +42,9 @@ void fiber_main() {
     try {
         fiber_entry->call(fiber_arguments);
         subcore_ends();
-    } catch (const Stop&) { stopped = true; }
+    } catch (const Stop&) {
+        stopped = true;
+    }
     fiber.done = true;
     swapcontext(&fiber.context, &scheduler);
 }
@@ -175,7 +177,8 @@ extern "C" __attribute__((visibility("default"))) int emu_launch(
     shadow_forget(true);
     try {
         run(entry, grid, args, arg_count);
-    } catch (const Stop&) {}
+    } catch (const Stop&) {
+    }
     for (Operation& op : core.operations) delete op.body, op.body = nullptr;
     for (auto& queue : core.queue) queue.clear();
     return report->kind;

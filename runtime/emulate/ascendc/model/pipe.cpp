@@ -13,7 +13,7 @@ const char* const STATE_TEXT[] = {"free", "allocated", "enqueued", "dequeued"};
 struct Slot {
     uint64_t begin;
     State state = IDLE;
-    int line = 0;         // of the call that brought it into this state
+    int line = 0;  // of the call that brought it into this state
     int full_event = -1;  // held from EnQue to DeQue
     int free_event = -1;  // held from FreeTensor to the next AllocTensor
 };
@@ -117,9 +117,10 @@ void accept(Pipe from, Pipe to, int& id, int line) {
 
 }  // namespace
 
-const Buffer* buffer_at(Space space, uint64_t address) {
+// One that holds all of the bytes: tensors at addresses that the text chose may overlap.
+const Buffer* buffer_at(Space space, uint64_t address, uint64_t bytes) {
     for (const Buffer& buffer : handed[running].buffers)
-        if (buffer.space == space && address >= buffer.begin && address < buffer.end)
+        if (buffer.space == space && address >= buffer.begin && address + bytes <= buffer.end)
             return &buffer;
     return nullptr;
 }
@@ -128,6 +129,20 @@ uint64_t allocated(Space space) { return handed[running].top[space]; }
 
 uint64_t buffer_init(int position, Space space, uint64_t bytes, int line) {
     return reserve(position, space, 1, bytes, line);
+}
+
+void buffer_placed(int position, Space space, uint64_t begin, uint64_t bytes, int line) {
+    const char* name = name_of(line);
+    if (!name) name = POSITION_NAMES[position];
+    provide(space);
+    if (begin % BLOCK)
+        stop(MISUSE, line, "%s starts at byte %llu, which is no multiple of 32", name,
+             static_cast<unsigned long long>(begin));
+    if (begin + bytes > usable(space))
+        stop(MISUSE, line, "%s takes bytes %llu to %llu of %s, which has %llu to use", name,
+             static_cast<unsigned long long>(begin), static_cast<unsigned long long>(begin + bytes),
+             space_name(space), static_cast<unsigned long long>(usable(space)));
+    handed[running].buffers.push_back({name, line, space, begin, begin + bytes, true});
 }
 
 uint64_t queue_init(Queue*& queue, int position, Space space, int count, uint64_t bytes, int depth,

@@ -80,11 +80,10 @@ void conflict(uint32_t earlier_index, uint32_t later_index, Space space, uint64_
     } else {
         r.thread_a = later.pipe;
         r.thread_b = earlier.pipe;
-        const char* missing = earlier.subcore != later.subcore
-                                  ? "no flag between the two cores orders them"
-                              : earlier.pipe == later.pipe
-                                  ? "no PipeBarrier is between them"
-                                  : "no flag, queue or barrier orders the two units";
+        const char* missing =
+            earlier.subcore != later.subcore ? "no flag between the two cores orders them"
+            : earlier.pipe == later.pipe     ? "no PipeBarrier is between them"
+                                             : "no flag, queue or barrier orders the two units";
         say(r.text, sizeof r.text,
             "%s (unit %s) %s byte %llu of %s, which %s (unit %s, line %d) %s; %s", later.name,
             pipe_name(later.pipe), does, byte, name, earlier.name, pipe_name(earlier.pipe),

@@ -61,8 +61,8 @@ constexpr int FLAG_IDS = 8;
 // A flag between cores: what each CrossCoreSetFlag knew, until a wait takes it.
 struct CrossFlag {
     std::deque<Clock> arrived[SUBCORES];  // set by that core, not by all that have to
-    std::deque<Clock> raised;             // as many waits may pass
-    int line = 0;                         // of the last set
+    std::deque<Clock> raised;  // as many waits may pass
+    int line = 0;  // of the last set
 };
 constexpr int CROSS_IDS = 16;
 

@@ -37,12 +37,18 @@ constexpr unsigned cast_modes() {
 inline Rounding rounding_of(AscendC::RoundMode mode) {
     using R = AscendC::RoundMode;
     switch (mode) {
-        case R::CAST_FLOOR: return DOWN;
-        case R::CAST_CEIL: return UP;
-        case R::CAST_ROUND: return AWAY;
-        case R::CAST_TRUNC: return TO_ZERO;
-        case R::CAST_ODD: return TO_ODD;
-        default: return TO_EVEN;
+        case R::CAST_FLOOR:
+            return DOWN;
+        case R::CAST_CEIL:
+            return UP;
+        case R::CAST_ROUND:
+            return AWAY;
+        case R::CAST_TRUNC:
+            return TO_ZERO;
+        case R::CAST_ODD:
+            return TO_ODD;
+        default:
+            return TO_EVEN;
     }
 }
 

@@ -10,12 +10,18 @@ template <class T>
 bool compares(AscendC::CMPMODE mode, T a, T b) {
     using C = AscendC::CMPMODE;
     switch (mode) {
-        case C::LT: return a < b;
-        case C::GT: return a > b;
-        case C::EQ: return a == b;
-        case C::LE: return a <= b;
-        case C::GE: return a >= b;
-        default: return a != b;
+        case C::LT:
+            return a < b;
+        case C::GT:
+            return a > b;
+        case C::EQ:
+            return a == b;
+        case C::LE:
+            return a <= b;
+        case C::GE:
+            return a >= b;
+        default:
+            return a != b;
     }
 }
 

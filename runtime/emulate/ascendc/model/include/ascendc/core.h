@@ -32,10 +32,10 @@ constexpr int SUBCORES = 3;
 extern int running;  // the subcore whose code, or whose operation, runs now
 
 constexpr uint64_t UB_BYTES = 192 * 1024;
-constexpr uint64_t UB_USABLE = UB_BYTES - 256;     // what buffers may take
+constexpr uint64_t UB_USABLE = UB_BYTES - 256;  // what buffers may take
 constexpr uint64_t UB_RESERVED_FROM = 184 * 1024;  // Select's modes 1 and 2 work in the last 8 KB
-constexpr uint64_t BLOCK = 32;                     // one block of the vector unit
-constexpr uint64_t REPEAT_BYTES = 256;             // what one repeat of a vector instruction covers
+constexpr uint64_t BLOCK = 32;  // one block of the vector unit
+constexpr uint64_t REPEAT_BYTES = 256;  // what one repeat of a vector instruction covers
 
 struct Deferred {
     virtual ~Deferred() {}
@@ -57,7 +57,7 @@ enum Atomic : uint8_t { PLAIN, ATOMIC_ADD, ATOMIC_MAX, ATOMIC_MIN };
 
 // Collects what an operation touches, then issues it.
 class Issue {
-  public:
+   public:
     Issue(const char* name, Pipe pipe, Line line);
     void read(Space space, uint64_t begin, uint64_t bytes);
     void write(Space space, uint64_t begin, uint64_t bytes);
@@ -73,7 +73,7 @@ class Issue {
     Pipe pipe;
     int line;
 
-  private:
+   private:
     void enqueue(Deferred* body);
     void touch(Space space, uint64_t begin, uint64_t bytes, bool write);
     uint32_t op_;
@@ -98,8 +98,8 @@ const char* pipe_name(Pipe pipe);
 struct Memory {
     uint8_t* data;
     uint8_t* undefined;  // a mask of bits whose value is unspecified (padding, and what was
-                         // computed from it)
-    uint8_t* written;    // 1 once anything wrote the byte in this block
+    // computed from it)
+    uint8_t* written;  // 1 once anything wrote the byte in this block
     uint32_t* origin;  // for each 32-byte block where its unspecified bits come from, see `Origin`
     uint64_t bytes;
 };
@@ -152,8 +152,10 @@ struct Buffer {
     int line;
     Space space;
     uint64_t begin, end;
+    bool by_hand =
+        false;  // at an address that the text chose: what lies behind it may be used, too
 };
-const Buffer* buffer_at(Space space, uint64_t address);
+const Buffer* buffer_at(Space space, uint64_t address, uint64_t bytes = 1);
 
 // TPipe's book-keeping: buffers, queues.
 struct Queue;
@@ -168,6 +170,7 @@ int queue_count(Queue* queue);
 bool queue_idle(Queue* queue);
 bool queue_vacant(Queue* queue);
 uint64_t buffer_init(int position, Space space, uint64_t bytes, int line);
+void buffer_placed(int position, Space space, uint64_t begin, uint64_t bytes, int line);
 void pipe_reset(int line);
 void pipe_opened(int line);
 uint64_t allocated(Space space);
@@ -176,10 +179,10 @@ uint64_t allocated(Space space);
 struct Launch {
     uint32_t block, blocks;
     int kernel_type;
-    int vector_cores;          // of a block: 0 without a vector side, 2 for a mix of 1 to 2
-    bool cube;                 // whether a block has a cube core
-    Side side;                 // of the subcore that runs now
-    Atomic atomic;             // of its transfers from now on
+    int vector_cores;  // of a block: 0 without a vector side, 2 for a mix of 1 to 2
+    bool cube;  // whether a block has a cube core
+    Side side;  // of the subcore that runs now
+    Atomic atomic;  // of its transfers from now on
 };
 Launch& launch();
 void scalar_waits_for_all(int line);

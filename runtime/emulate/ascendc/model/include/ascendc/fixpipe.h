@@ -136,8 +136,8 @@ void Fixpipe(const GlobalTensor<T>& dst, const LocalTensor<U>& src, const Fixpip
             for (uint64_t r = 0; r < rows; ++r)
                 for (uint64_t b = 0; b < blocks; ++b) {
                     uint64_t left = columns - b * 16;
-                    uint64_t at = nd ? r * pitch + b * 16 * sizeof(T)
-                                     : b * pitch + r * 16 * sizeof(T);
+                    uint64_t at =
+                        nd ? r * pitch + b * 16 * sizeof(T) : b * pitch + r * 16 * sizeof(T);
                     emu::fix<T, U>(to + i * dst_step + at,
                                    from + i * src_step + b * stride + r * 64, left < 16 ? left : 16,
                                    relu, atomic, line.at);

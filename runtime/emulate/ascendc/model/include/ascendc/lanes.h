@@ -8,7 +8,7 @@ namespace emu {
 
 struct Lanes {
     bool counted;
-    uint64_t count;    // counted form
+    uint64_t count;  // counted form
     uint64_t mask[2];  // the other forms: the active lanes of each repeat
     int repeats;
 
@@ -46,7 +46,7 @@ struct Lanes {
 struct Operand {
     const char* role;
     uint64_t address;
-    int size;          // bytes of an element
+    int size;  // bytes of an element
     int block_stride;  // in blocks; the strides count in the repeated forms only
     int repeat_stride;
     uint64_t at(int repeat, int lane) const {

@@ -173,16 +173,16 @@ template <class A>
 struct Operands {
     static constexpr uint64_t c0 = BLOCK / sizeof(A);
     uint64_t a, b, c, m, n, k;
-    bool aligned;  // float: fractals of K come in pairs
+    bool aligned;  // float: rows of fractals of A start at even ones
 
-    uint64_t k_fractals() const {
-        return aligned && sizeof(A) == 4 ? ceil_div(k, 16) * 2 : ceil_div(k, c0);
+    uint64_t k_fractals() const { return ceil_div(k, c0); }
+    uint64_t k_pitch() const {
+        return aligned && sizeof(A) == 4 ? ceil_div(k, 16) * 2 : k_fractals();
     }
     uint64_t rows() const { return ceil_div(m, 16) * 16; }
     uint64_t a_at(uint64_t i, uint64_t j) const {
         if (m == 1) return a + j * sizeof(A);  // GEMV: the row lies there as it is
-        return a + (i / 16 * k_fractals() + j / c0) * FRACTAL + i % 16 * BLOCK +
-               j % c0 * sizeof(A);
+        return a + (i / 16 * k_pitch() + j / c0) * FRACTAL + i % 16 * BLOCK + j % c0 * sizeof(A);
     }
     uint64_t b_at(uint64_t i, uint64_t j) const {
         return b + (i / c0 * ceil_div(n, 16) + j / 16) * FRACTAL + j % 16 * BLOCK +
@@ -192,7 +192,8 @@ struct Operands {
         return c + ((j / 16 * rows() + i) * 16 + j % 16) * 4;
     }
     uint64_t a_bytes() const {
-        return m == 1 ? k * sizeof(A) : ceil_div(m, 16) * k_fractals() * FRACTAL;
+        if (m == 1) return k * sizeof(A);
+        return ((ceil_div(m, 16) - 1) * k_pitch() + k_fractals()) * FRACTAL;
     }
     uint64_t b_bytes() const { return k_fractals() * ceil_div(n, 16) * FRACTAL; }
     uint64_t c_bytes() const { return rows() * ceil_div(n, 16) * 16 * 4; }
@@ -277,8 +278,8 @@ void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2Nz
     uint64_t rows = p.nValue, columns = p.dValue, blocks = ceil_div(columns, c0),
              pitch = uint64_t{p.srcDValue} * sizeof(T), row = columns * sizeof(T);
     auto from = [=](uint64_t matrix, uint64_t r) {
-        return reinterpret_cast<uint64_t>(src.base) +
-               matrix * p.srcNdMatrixStride * sizeof(T) + r * pitch;
+        return reinterpret_cast<uint64_t>(src.base) + matrix * p.srcNdMatrixStride * sizeof(T) +
+               r * pitch;
     };
     auto to = [=](uint64_t matrix, uint64_t r, uint64_t block) {
         return dst.address + matrix * p.dstNzMatrixStride * sizeof(T) +
@@ -459,8 +460,7 @@ void Mmad(const LocalTensor<C>& dst, const LocalTensor<A>& a, const LocalTensor<
           const LocalTensor<D>& bias, const MmadParams& p, emu::Line line = emu::Line::here()) {
     emu::check_product(dst, a, b, line.at);
     emu::require_space(bias, {emu::BT, emu::L0C}, "Mmad", "the bias", line.at);
-    if (bias.space != emu::BT)
-        emu::stop(emu::UNSUPPORTED, line.at, "Mmad with a bias in L0C");
+    if (bias.space != emu::BT) emu::stop(emu::UNSUPPORTED, line.at, "Mmad with a bias in L0C");
     emu::check_start(bias, 64, "Mmad", "the bias", line.at);
     if (!emu::Same<C, D>::value)
         emu::stop(emu::MISUSE, line.at, "Mmad: the bias holds %s, the result %s",

@@ -1,6 +1,8 @@
 // TPipe, TQue, TQueBind, TBuf.
 #pragma once
 
+#include <stdio.h>
+
 #include "sync.h"
 
 namespace emu {
@@ -38,7 +40,7 @@ namespace AscendC {
 
 template <TPosition where, int32_t depth_, emu::Space from, emu::Space to>
 class EmuQueue {
-  public:
+   public:
     static constexpr TPosition position = where;
     static constexpr int32_t depth = depth_;
     static constexpr emu::QueuePipes pipes = emu::queue_pipes(from, to);
@@ -80,7 +82,7 @@ class EmuQueue {
 
     emu::Queue* queue_ = nullptr;
 
-  private:
+   private:
     template <class T>
     LocalTensor<T> alloc(emu::Line line) {
         uint64_t bytes = 0, address = emu::queue_alloc(queue_, bytes, line.at);
@@ -107,7 +109,7 @@ class TQue
 
 template <TPosition position_ = TPosition::VECCALC>
 class TBuf {
-  public:
+   public:
     static constexpr TPosition position = position_;
     template <class T>
     LocalTensor<T> Get(emu::Line line = emu::Line::here()) {
@@ -132,7 +134,7 @@ class TBuf {
 };
 
 class TPipe {
-  public:
+   public:
     TPipe() { emu::pipe_opened(0); }
     void Init() {}
     template <class Q>
@@ -168,9 +170,72 @@ class TPipe {
     void Destroy(emu::Line line = emu::Line::here()) { emu::pipe_reset(line.at); }
 };
 
+enum class Hardware : uint8_t { GM, UB, L1, L0A, L0B, L0C, BIAS, FIXBUF, MAX };
+
+// Hands out one memory from its start on, in place of TPipe: the text sets all flags itself.
+template <Hardware hardware = Hardware::UB>
+class LocalMemAllocator {
+   public:
+    template <TPosition position, class T, uint32_t elements>
+    LocalTensor<T> Alloc(emu::Line line = emu::Line::here()) {
+        return Alloc<position, T>(elements, line);
+    }
+    template <TPosition position, class T>
+    LocalTensor<T> Alloc(uint32_t elements, emu::Line line = emu::Line::here()) {
+        if (emu::space_of(position) != space())
+            emu::stop(emu::MISUSE, line.at, "Alloc: this position is not in %s",
+                      emu::space_name(space()));
+        uint64_t begin = emu::buffer_init(int(position), space(), elements * sizeof(T), line.at);
+        end_ = uint32_t(begin + elements * sizeof(T));
+        return LocalTensor<T>(space(), position, begin, elements * sizeof(T));
+    }
+    template <class T, uint32_t elements>
+    LocalTensor<T> Alloc(emu::Line line = emu::Line::here()) {
+        return Alloc<T>(elements, line);
+    }
+    template <class T>
+    LocalTensor<T> Alloc(uint32_t elements, emu::Line line = emu::Line::here()) {
+        return Alloc<usual(), T>(elements, line);
+    }
+    uint32_t GetCurAddr() const { return end_; }
+
+   private:
+    static constexpr emu::Space space() { return emu::space_of(usual()); }
+    static constexpr TPosition usual() {
+        switch (hardware) {
+            case Hardware::L1:
+                return TPosition::A1;
+            case Hardware::L0A:
+                return TPosition::A2;
+            case Hardware::L0B:
+                return TPosition::B2;
+            case Hardware::L0C:
+                return TPosition::CO1;
+            case Hardware::BIAS:
+                return TPosition::C2;
+            default:
+                return TPosition::VECCALC;
+        }
+    }
+    uint32_t end_ = 0;
+};
+
 inline TPipe* GetTPipePtr() {
     static TPipe pipe;
     return &pipe;
 }
 
+template <class... A>
+void printf(const char* format, A... values) {
+    ::printf(format, values...);
+}
+
 }  // namespace AscendC
+
+using AscendC::GetTPipePtr;
+
+#ifndef assert
+#define assert(condition) \
+    ((condition) ? void() \
+                 : ::emu::stop(::emu::MISUSE, __LINE__, "assertion failed: %s", #condition))
+#endif

@@ -80,7 +80,7 @@ void reduce_all(const char* name, Line line, Reduction how, const AscendC::Local
     constexpr int64_t per_repeat = REPEAT_BYTES / sizeof(T), per_block = BLOCK / sizeof(T);
     auto up = [](int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; };
     if (how != SUM) {  // pairs of value and index for each repeat, and with an index also of each
-                       // further round
+        // further round
         int64_t elements = up(up(count, per_repeat) / per_repeat * 2, per_block), total = elements;
         for (int64_t n = elements; index && n > per_block; total += n)
             n = up(up(n, per_repeat) / per_repeat * 2, per_block);

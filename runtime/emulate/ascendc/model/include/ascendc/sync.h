@@ -3,14 +3,15 @@
 
 #include "tensor.h"
 
-#define EMU_EVENTS(X)                                                                            \
-    X(MTE2, MTE1)                                                                                \
-    X(MTE1, MTE2) X(MTE1, M) X(M, MTE1) X(MTE2, V) X(V, MTE2) X(MTE3, V) X(V, MTE3) X(M, V)      \
-        X(V, M) X(V, V) X(MTE3, MTE1) X(MTE1, MTE3) X(MTE1, V) X(V, MTE1) X(MTE2, M) X(M, MTE2)  \
-            X(M, MTE3) X(MTE3, M) X(MTE3, MTE2) X(MTE2, MTE3) X(S, V) X(V, S) X(S, MTE2)         \
-                X(MTE2, S) X(S, MTE3) X(MTE3, S) X(S, MTE1) X(MTE1, S) X(S, M) X(M, S) X(M, FIX) \
-                    X(FIX, M) X(FIX, MTE1) X(MTE1, FIX) X(FIX, MTE2) X(MTE2, FIX) X(FIX, MTE3)   \
-                        X(MTE3, FIX) X(FIX, S) X(S, FIX) X(FIX, V) X(V, FIX)
+#define EMU_EVENTS(X)                                                                             \
+    X(MTE2, MTE1)                                                                                 \
+    X(MTE1, MTE2)                                                                                 \
+    X(MTE1, M) X(M, MTE1) X(MTE2, V) X(V, MTE2) X(MTE3, V) X(V, MTE3) X(M, V) X(V, M) X(V, V)     \
+        X(MTE3, MTE1) X(MTE1, MTE3) X(MTE1, V) X(V, MTE1) X(MTE2, M) X(M, MTE2) X(M, MTE3)        \
+            X(MTE3, M) X(MTE3, MTE2) X(MTE2, MTE3) X(S, V) X(V, S) X(S, MTE2) X(MTE2, S)          \
+                X(S, MTE3) X(MTE3, S) X(S, MTE1) X(MTE1, S) X(S, M) X(M, S) X(M, FIX) X(FIX, M)   \
+                    X(FIX, MTE1) X(MTE1, FIX) X(FIX, MTE2) X(MTE2, FIX) X(FIX, MTE3) X(MTE3, FIX) \
+                        X(FIX, S) X(S, FIX) X(FIX, V) X(V, FIX)
 
 enum pipe_t {
     PIPE_S = emu::S,

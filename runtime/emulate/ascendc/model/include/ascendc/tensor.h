@@ -10,16 +10,23 @@ constexpr Space space_of(AscendC::TPosition position) {
     switch (position) {
         case P::GM:
         case P::CO2:
-        case P::SPM: return GM;
+        case P::SPM:
+            return GM;
         case P::A1:
         case P::B1:
         case P::C1:
-        case P::TSCM: return L1;
-        case P::A2: return L0A;
-        case P::B2: return L0B;
-        case P::CO1: return L0C;
-        case P::C2: return BT;
-        default: return UB;
+        case P::TSCM:
+            return L1;
+        case P::A2:
+            return L0A;
+        case P::B2:
+            return L0B;
+        case P::CO1:
+            return L0C;
+        case P::C2:
+            return BT;
+        default:
+            return UB;
     }
 }
 
@@ -29,11 +36,17 @@ namespace AscendC {
 
 template <class T>
 class LocalTensor {
-  public:
+   public:
     using PrimType = T;
     LocalTensor() = default;
     LocalTensor(emu::Space space, TPosition position, uint64_t address, uint64_t bytes)
         : space(space), position(position), address(address), bytes(bytes) {}
+    // At an address that the text chooses.
+    LocalTensor(TPosition position, uint32_t address, uint32_t elements,
+                emu::Line line = emu::Line::here())
+        : LocalTensor(emu::space_of(position), position, address, uint64_t{elements} * sizeof(T)) {
+        emu::buffer_placed(int(position), space, address, bytes, line.at);
+    }
 
     LocalTensor operator[](uint32_t offset) const {
         uint64_t skipped = uint64_t{offset} * sizeof(T);
@@ -81,7 +94,7 @@ class LocalTensor {
 
 template <class T>
 class GlobalTensor {
-  public:
+   public:
     using PrimType = T;
     void SetGlobalBuffer(T* pointer, uint64_t elements) {
         base = pointer, bound = elements, bounded = true;

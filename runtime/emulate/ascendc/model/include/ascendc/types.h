@@ -42,12 +42,18 @@ inline double round_integral(double x, Rounding mode) {
     double low = floor(x), rest = x - low;
     if (rest == 0) return x;
     switch (mode) {
-        case DOWN: return low;
-        case UP: return low + 1;
-        case TO_ZERO: return x < 0 ? low + 1 : low;
-        case AWAY: return rest == 0.5 ? (x < 0 ? low : low + 1) : (rest < 0.5 ? low : low + 1);
-        case TO_ODD: return fmod(low, 2) != 0 ? low : low + 1;
-        default: return rest < 0.5 || (rest == 0.5 && fmod(low, 2) == 0) ? low : low + 1;
+        case DOWN:
+            return low;
+        case UP:
+            return low + 1;
+        case TO_ZERO:
+            return x < 0 ? low + 1 : low;
+        case AWAY:
+            return rest == 0.5 ? (x < 0 ? low : low + 1) : (rest < 0.5 ? low : low + 1);
+        case TO_ODD:
+            return fmod(low, 2) != 0 ? low : low + 1;
+        default:
+            return rest < 0.5 || (rest == 0.5 && fmod(low, 2) == 0) ? low : low + 1;
     }
 }
 
@@ -85,8 +91,8 @@ inline uint16_t float_to_half(float x) {
     if (rest > 0x7F800000) return static_cast<uint16_t>(sign | 0x7E00);
     if (rest >= 0x477FF000)
         return static_cast<uint16_t>(sign | 0x7C00);  // 65520 and more round to infinity
-    if (rest < 0x38800000) {                          // below 2^-14: subnormal
-        float scaled = float_of(rest) + 0.5f;         // 0.5 has steps of 2^-24 above it
+    if (rest < 0x38800000) {  // below 2^-14: subnormal
+        float scaled = float_of(rest) + 0.5f;  // 0.5 has steps of 2^-24 above it
         return static_cast<uint16_t>(sign | (bits_of(scaled) - 0x3F000000));
     }
     uint32_t even = (rest >> 13) & 1;
@@ -250,6 +256,10 @@ enum class ReduceOrder { ORDER_VALUE_INDEX, ORDER_INDEX_VALUE, ORDER_ONLY_VALUE,
 
 constexpr int32_t ONE_BLK_SIZE = 32;
 
+struct int4b_t;  // named in texts that choose a type; nothing here computes with it
+template <class A, class B>
+using IsSameType = emu::Same<A, B>;
+
 struct BinaryRepeatParams {
     uint8_t dstBlkStride = 1, src0BlkStride = 1, src1BlkStride = 1;
     uint8_t dstRepStride = 8, src0RepStride = 8, src1RepStride = 8;
@@ -347,3 +357,6 @@ inline int64_t GetBlockIdx() { return emu::launch().block * GetTaskRation() + Ge
 inline int64_t GetBlockNum() { return emu::launch().blocks; }
 
 }  // namespace AscendC
+
+#define block_idx (::AscendC::GetBlockIdx())
+#define block_num (::AscendC::GetBlockNum())
