@@ -239,9 +239,11 @@ class StepPrinter:
             return self._at(name, part.offset)
         if isinstance(part, ElementOf):
             index = "0" if part.ref.offset is None else self.c(part.ref.offset)
-            return (
-                f"1.0f / {part.ref.tile}[{index}]" if part.inverse else f"{part.ref.tile}[{index}]"
-            )
+            name = part.ref.tile
+            if part.ref.view is not None:
+                kind = self.c.type_name(part.ref.view)
+                name = f"({self.target.words.seen_as.format(tile=name, type=kind)})"
+            return f"1.0f / {name}[{index}]" if part.inverse else f"{name}[{index}]"
         if isinstance(part, TensorRef):
             at = "" if is_zero(part.offset) else f"[{self.c(part.offset)}]"
             return f"{part.handle}{at}"

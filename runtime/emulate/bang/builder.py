@@ -60,7 +60,14 @@ def build(
     key = digest([unit, compiler, *KERNEL_FLAGS, *own, *names, _model_key()])
     target = _cache() / f"{key}.so"
     if not target.exists():
-        flags = (*KERNEL_FLAGS, "-shared", *_macros(arch), *_prepared(compiler, arch), *_includes(), *own)
+        flags = (
+            *KERNEL_FLAGS,
+            "-shared",
+            *_macros(arch),
+            *_prepared(compiler, arch),
+            *_includes(),
+            *own,
+        )
         compile_unit(compiler, flags, unit, target, [str(path) for path in objects], file_name)
     return target
 

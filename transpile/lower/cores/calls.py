@@ -353,8 +353,8 @@ class Calls:
         """Whether a call exchanges rows and columns of any tile."""
         return False
 
-    def turn(self, dst: TileRef, src: TileRef, dtype: DType) -> None:
-        """dst, of this shape, = src with its rows as columns."""
+    def turn(self, dst: TileRef, src: TileRef, dtype: DType, *, back: bool = False) -> None:
+        """dst = src, of this shape, with its rows as columns; or `back` from there."""
         raise AssertionError("no call exchanges rows and columns")
 
     def fill(self, dst: Value, number: Expr) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import DTYPES, DType
-from tile2c.transpile.ir.expr import Const, Expr, Var, const
+from tile2c.transpile.ir.expr import Cast, Const, Expr, Var, const
 from tile2c.transpile.lower.cores.calls import Calls, bits_of, moved, number_of
 from tile2c.transpile.lower.cores.layouts import times
 from tile2c.transpile.lower.cores.plan import (
@@ -26,6 +26,7 @@ _COMMUTATIVE = ("Add", "Mul", "Max", "Min")
 _BY_NUMBER = {"Add": "Adds", "Sub": "Subs", "Mul": "Muls", "Max": "Maxs", "Min": "Mins"}
 _COMPARISONS = {"<": "Lt", "<=": "Le", ">": "Gt", ">=": "Ge", "==": "Eq", "!=": "Ne"}
 _MIRRORED = {"Gt": "Lt", "Le": "Ge"}
+_WORDS = {"tile": "tile", "row": "row", "column": "column", "one": "one", "scalar": "one"}
 _BITS = {2: ("float16", "int16"), 4: ("float32", "int32")}
 
 
@@ -216,12 +217,16 @@ class CountedCalls(Calls):
     def turns(self, dtype: DType) -> bool:
         return self._can("Transpose", dtype) or dtype.name in self.tiles.target.widen
 
-    def turn(self, dst: TileRef, src: TileRef, dtype: DType) -> None:
+    def turn(self, dst: TileRef, src: TileRef, dtype: DType, *, back: bool = False) -> None:
         if not self._can("Transpose", dtype):  # by its bits
             bits = DTYPES["int16"]
             dst, src = replace(dst, view=bits), replace(src, view=bits)
-        rows, columns = const(self.shape.most_rows), const(self.shape.most_columns)
-        self.emit(VectorCall(function="Transpose", dst=dst, arguments=(src, columns, rows)))
+        size = const(self.shape.most_rows), const(self.shape.most_columns)
+        height, width = size[::-1] if back else size
+        call = VectorCall(
+            function="Transpose", dst=dst, arguments=(src, height, width), covers=True
+        )
+        self.emit(call)
 
     def fill(self, dst: Value, number: Expr) -> None:
         wide = self.tiles.target.widen.get(dst.dtype.name)
@@ -233,7 +238,20 @@ class CountedCalls(Calls):
         if wide is not None and isinstance(number, Const):
             number = Const(dtype=DTYPES["int16"], value=bits_of(float(number.value), dst.dtype))
             dst = replace(dst, ref=replace(dst.at, view=DTYPES["int16"]), dtype=DTYPES["int16"])
+        if wide is not None:
+            self._fill_wide(dst, number, DTYPES[wide])
+            return
         self.elementwise("Duplicate", dst, (), number)
+
+    def _fill_wide(self, dst: Value, number: Expr, wide: DType) -> None:
+        """A number that is known only when the kernel runs, for a type that no fill takes."""
+        name = self.tiles.borrow(_WORDS[dst.kind], wide, self.shape.most(dst.kind))
+        pitch = self.shape.pitch if dst.kind == "tile" else 0
+        filled = replace(dst, dtype=wide, ref=TileRef(tile=name), pitch=pitch)
+        self.elementwise("Duplicate", filled, (), Cast(dtype=wide, a=number))
+        (how,) = self.tiles.target.conversions[wide.name, dst.dtype.name].modes
+        self.cast(dst, filled, how)
+        self.tiles.give_back(name)
 
     def copy(self, dst: Value, src: Value) -> None:
         if dst.ref != src.ref or dst.kind != src.kind:
@@ -245,6 +263,9 @@ class CountedCalls(Calls):
             row = None
         count = self.shape.columns if row is not None else self.shape.count(dst.kind)
         at = src.at if src.kind == "one" or row is None else moved(src.at, row)
+        if dst.dtype.name in self.tiles.target.widen:  # by its bits
+            bits = DTYPES["int16"]
+            dst, at = replace(dst, ref=replace(dst.at, view=bits)), replace(at, view=bits)
         self._emit("Duplicate", dst, (count, ElementOf(ref=at)), row)
 
     def in_groups(self, call: object) -> Step:

@@ -64,6 +64,12 @@ class Vectors:
 
     def assign(self, dst: Value, expr: Expr) -> None:
         """dst = expr for every iteration."""
+        if dst.turned:
+            kept = self.scratch("tile", dst.dtype)
+            self.assign(replace(kept, scratch=False), expr)
+            self.calls.turn(dst.at, kept.at, dst.dtype)
+            self.free(kept)
+            return
         self.dst, self.dst_busy = dst, False
         self.pending = sum(load.buffer.name == dst.at.tile for load in walk.loads(expr))
         value = self.evaluate(expr, dst)
@@ -238,8 +244,14 @@ class Vectors:
         name = self.tiles.index_tile(shape.most_columns if column else shape.most_rows, dtype)
         return Value(kind=kind, dtype=dtype, ref=TileRef(tile=name))
 
-    def element(self, name: str, index: tuple[Expr, ...], span: Span | None) -> Value:
-        """What `name[index]` is over all iterations. Raises InputError for strided accesses."""
+    def element(
+        self, name: str, index: tuple[Expr, ...], span: Span | None, *, stored: bool = False
+    ) -> Value:
+        """What `name[index]` is over all iterations. Raises InputError for strided accesses.
+
+        A tile whose columns the loop walks over is turned: when it is read here, when it is `stored`
+        by the caller.
+        """
         layout = self.layouts[name]
         found: dict[int, Var] = {}
         rest: list[Expr] = []
@@ -272,6 +284,8 @@ class Vectors:
                     pitch = layout.weight(outer)
                 return Value(kind="tile", dtype=dtype, ref=ref, pitch=pitch, whole=whole)
             case [first, second] if whole and (first, second) == (self.column_var, self.row_var):
+                if self.calls.turns(dtype) and stored:
+                    return Value(kind="tile", dtype=dtype, ref=ref, whole=True, turned=True)
                 if self.calls.turns(dtype):
                     return self.turned(ref, dtype, name)
         raise self._strided(name, span)
@@ -281,7 +295,7 @@ class Vectors:
         if self.dst is not None and self.dst.at.tile == name:
             self.pending -= 1
         out = self.scratch("tile", dtype)
-        self.calls.turn(out.at, ref, dtype)
+        self.calls.turn(out.at, ref, dtype, back=True)
         return out
 
     def _extent(self, var: Var) -> int:

@@ -26,6 +26,7 @@ from tile2c.transpile.ir.expr import (
 )
 from tile2c.transpile.lower.cores.layouts import is_zero
 from tile2c.transpile.lower.cores.plan import Branch, Step
+from tile2c.transpile.lower.cores.rewrite import rewrite
 from tile2c.transpile.lower.cores.stage_globals import without
 from tile2c.transpile.lower.cores.units import calls_of
 from tile2c.transpile.lower.cores.values import Kind, Value, join
@@ -106,6 +107,9 @@ class Masks:
                 condition.span,
                 help="compare with a number: T.if_then_else(x[i, j] != 0, ...)",
             )
+        same = self._same_everywhere(condition)
+        if same is not None:
+            return self.branch(same, a, b, want, last)
         return self.masked(self.test(condition), a, b, want, last)
 
     # ---- one condition for all elements
@@ -147,8 +151,21 @@ class Masks:
             return _Test(_MIRROR[condition.op], right, left)
         return _Test(condition.op, left, right)
 
+    def _same_everywhere(self, condition: Compare) -> Expr | None:
+        """A comparison of indices in which the loop variables cancel: i < i + n."""
+        if not condition.a.dtype.is_integer or self._reads_tiles(condition):
+            return None
+        form = linear(Binary(dtype=INT32, op="-", a=condition.a, b=condition.b))
+        if any(self.v.is_loop(var) for atom, _ in form.terms for var in walk.variables(atom)):
+            return None
+        own = {var: 0 for part in (condition.a, condition.b) for var in walk.variables(part)}
+        loops = {var: 0 for var in own if self.v.is_loop(var)}
+        rest = _difference(_fixed(condition.b, loops), _fixed(condition.a, loops))
+        return replace(condition, a=const(0), b=rest)
+
     def _reads_tiles(self, condition: Compare) -> bool:
-        return any(load.buffer.name in self.v.layouts for load in walk.loads(condition))
+        loads = any(load.buffer.name in self.v.layouts for load in walk.loads(condition))
+        return loads or any(var.name in self.v.bound for var in walk.variables(condition))
 
     def index_test(self, condition: Compare) -> _Test:
         """A comparison of indices: the loop variables on one side, the rest on the other."""
@@ -258,7 +275,11 @@ class Masks:
 def _fixed(expr: Expr, own: dict[Var, int]) -> Expr:
     """A side of a comparison without its loop variables."""
     for var in own:
-        expr = without(expr, var)
+        shorter = without(expr, var)
+        if var in walk.variables(shorter):  # it occurs several times
+            zero = const(0, dtype=var.dtype)
+            shorter = rewrite(expr, lambda part, var=var, zero=zero: zero if part == var else None)
+        expr = shorter
     return expr
 
 

@@ -209,7 +209,7 @@ def _turns(
     parts = _parts(body, loads, stores, _changing(body))
     inner: list[Step] = []
     for stage in ("load", "store", "work"):
-        steps = parts[stage]  # type: ignore[index]
+        steps = parts[stage]
         if stage == "store" and not stores:
             continue
         late = {"load": 0, "work": 1, "store": 2}[stage]

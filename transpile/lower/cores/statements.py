@@ -245,7 +245,7 @@ class _Parallel:
                 stmt.span,
                 help="write a fragment, and reduce it with T.reduce_*",
             )
-        dst = vectors.element(stmt.buffer.name, stmt.index, stmt.span)
+        dst = vectors.element(stmt.buffer.name, stmt.index, stmt.span, stored=True)
         value = stmt.value
         if guard is not None:
             old = LoadExpr(dtype=stmt.buffer.dtype, buffer=stmt.buffer, index=stmt.index)

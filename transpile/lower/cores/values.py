@@ -28,6 +28,7 @@ class Value:
     scratch: bool = False  # a scratch tile, given back after its use
     inside: bool = False  # an intermediate result kept in the destination
     whole: bool = False  # all of its tile
+    turned: bool = False  # its rows are the columns of this shape
 
     @property
     def at(self) -> TileRef:

@@ -52,8 +52,8 @@ class _Product:
         clear = self.stmt.clear
         whole = sums.whole
         if isinstance(clear, Const) and clear.value:
-            shape = (self.rows, self.inner, self.columns)
-            self._emit("Product", sums.at, (at, weights, *shape), covers=whole)
+            extents = (self.rows, self.inner, self.columns)
+            self._emit("Product", sums.at, (at, weights, *extents), covers=whole)
         else:
             if not isinstance(clear, Const):
                 self._clear_if(clear, sums)

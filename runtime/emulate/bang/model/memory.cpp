@@ -23,7 +23,9 @@ Section sections[SPACES];
 struct Array {
     const char* name;
     uint64_t bytes;
+    bool everywhere;  // of the file, not of a function
 };
+bool launched = false;
 std::map<const char*, Array>& arrays() {
     static std::map<const char*, Array> found;  // the text's own constructors fill it
     return found;
@@ -46,8 +48,23 @@ Section* section_of(const void* address) {
 
 }  // namespace
 
+// The arrays of one memory that a kernel has together: those of the file, and of functions it is in.
+static void check_room(Space space) {
+    uint64_t total = 0;
+    for (const auto& [begin, array] : arrays())
+        if (begin >= sections[space].begin && begin < sections[space].end)
+            total += (array.bytes + 63) / 64 * 64;
+    if (total > module.bytes[space])
+        stop(MISUSE, 0, "arrays in %s take %llu bytes, but mtp_%d has %llu for them",
+             space_name(space), static_cast<unsigned long long>(total), module.arch,
+             static_cast<unsigned long long>(module.bytes[space]));
+}
+
 Named::Named(const char* name, const void* begin, size_t bytes) {
-    arrays()[static_cast<const char*>(begin)] = {name, bytes};
+    const char* at = static_cast<const char*>(begin);
+    const bool known = arrays().count(at);
+    arrays()[at] = {name, bytes, !launched};
+    if (launched && !known) check_room(space_of(begin));
 }
 
 void memories_begin() {
@@ -56,16 +73,15 @@ void memories_begin() {
     sections[SRAM].begin = __start_emu_sram, sections[SRAM].end = __stop_emu_sram;
     for (const Space space : {NRAM, WRAM, SRAM}) {
         Section& section = sections[space];
-        const uint64_t bytes = static_cast<uint64_t>(section.end - section.begin);
-        section.unwritten.resize(bytes);
-        if (bytes > module.bytes[space])
-            stop(MISUSE, 0, "arrays in %s take %llu bytes, but mtp_%d has %llu for them",
-                 space_name(space), static_cast<unsigned long long>(bytes), module.arch,
-                 static_cast<unsigned long long>(module.bytes[space]));
+        section.unwritten.resize(static_cast<size_t>(section.end - section.begin));
+        check_room(space);
     }
+    launched = true;
 }
 
 void forget_contents() {
+    for (auto next = arrays().begin(); next != arrays().end();)
+        next = next->second.everywhere ? std::next(next) : arrays().erase(next);
     for (Section& section : sections) {
         if (section.begin == section.end) continue;
         memset(section.begin, POISON, static_cast<size_t>(section.end - section.begin));
