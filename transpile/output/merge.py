@@ -34,6 +34,8 @@ def merge(base: str, edited: str, generated: str, name: str) -> Merged:
     """
     before, mine, new = _lines(base), _lines(edited), _lines(generated)
     names = renames.renamed(before, new, mine)
+    people = set(mine.split("\n")) - set(before.split("\n"))
+    followed = {old: new for old, new in names.items() if renames.uses(old, people)}
     before, own = renames.apply(names, before), renames.apply(names, mine)
     text, conflicts = _merge_text(own, before, new, name)
     text = text.replace(_VERSION, header.version(generated)).replace(
@@ -42,8 +44,7 @@ def merge(base: str, edited: str, generated: str, name: str) -> Merged:
     if edited.count("\r\n") * 2 > edited.count("\n"):
         text = text.replace("\n", "\r\n")
     mark = "\ufeff" if edited.startswith("\ufeff") else ""
-    followed = tuple(names.items()) if own != mine else ()
-    return Merged(mark + text, conflicts, followed)
+    return Merged(mark + text, conflicts, tuple(followed.items()))
 
 
 def _merge_text(edited: str, base: str, generated: str, name: str) -> tuple[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
@@ -40,6 +41,11 @@ def apply(names: dict[str, str], text: str) -> str:
     if not names:
         return text
     return _NAME.sub(lambda match: names.get(match[0], match[0]), text)
+
+
+def uses(name: str, lines: Iterable[str]) -> bool:
+    """Whether one of the lines has the name."""
+    return any(name in _NAME.findall(line) for line in lines)
 
 
 def _votes(base: list[str], generated: list[str]) -> Counter[tuple[str, str]]:
