@@ -21,7 +21,7 @@ def record(*grid: str, sizes: str = "N", **changes: Any) -> KernelRecord:
     }
     return KernelRecord(
         "f", "cuda:sm_80", "f.cu", "f.py", arguments=(), launches=(launch,), workspace_bytes=None,
-        workspace_align=256, modules=(), **values,
+        workspace_align=256, workspace_optional=False, modules=(), **values,
     )  # fmt: skip
 
 
