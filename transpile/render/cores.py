@@ -26,7 +26,7 @@ from tile2c.transpile.lower.rename import entry_name
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
 from tile2c.transpile.render.cores_steps import WIDTH, CoresPrinter, StepPrinter
 from tile2c.transpile.render.engine import fill
-from tile2c.transpile.render.finish import finish, head
+from tile2c.transpile.render.finish import comment, finish, head
 from tile2c.transpile.render.header import DIGEST
 from tile2c.transpile.render.marks import Marks
 
@@ -121,10 +121,16 @@ def _compile_lines(command: str) -> list[str]:
 
 def _launch_note(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) -> str:
     blocks = printer(_unnamed(plan.blocks))
+    words = target.words
+    what = words.cores
+    if plan.mix is not None:
+        beside = "both its vector cores" if plan.mix.vector_cores == 2 else "a vector core"
+        what = f"groups of a cube core and {beside}"
+    elif plan.side == "cube":
+        what = f"cube {what}"
     if plan.persistent:
-        words = target.words
-        return f"{plan.cores or target.cores} {words.cores}, or {words.tasks}: at most {blocks} have work"
-    return f"{blocks} {target.words.cores}"
+        return f"{plan.cores or target.cores} {what}, or {words.tasks}: at most {blocks} have work"
+    return f"{blocks} {what}"
 
 
 def _all_steps(plan: CoresPlan) -> tuple[Step, ...]:
@@ -275,9 +281,13 @@ _KINDS = {
 
 
 def _launch_comments(plan: CoresPlan, target: CoresTarget) -> list[str]:
-    if not plan.persistent:
-        return list(plan.launch_comments)
-    return [*plan.launch_comments, f"each core takes every {target.words.stride}-th block"]
+    """Lines of the comment above the loop over blocks, without their `// `."""
+    texts = list(plan.launch_comments)
+    if plan.persistent:
+        texts.append(f"each core takes every {target.words.stride}-th block")
+    return [
+        line.removeprefix("// ") for text in texts for line in comment(text, WIDTH - 4).split("\n")
+    ]
 
 
 def _reads_tile(plan: CoresPlan) -> bool:

@@ -67,6 +67,13 @@ def _cores(target: CoresTarget) -> Iterator[str]:
         yield f"tiles aligned to {target.block_bytes} bytes, repeats of {target.repeat_bytes}"
     if target.order == "stages":
         yield "copies a turn ahead of the work, waits once a turn"
+    if target.cube is not None:
+        cube = target.cube
+        sizes = ((cube.l1_bytes, "L1"), (cube.l0_bytes, "L0A and L0B"), (cube.l0c_bytes, "L0C"))
+        rooms = ", ".join(f"{name} {size // 1024} KB" for size, name in sizes)
+        pairs = ", ".join(f"{source} -> {sums}" for source, sums in cube.products.items())
+        yield f"{cube.cores} cube cores, {cube.vector_cores} vector cores beside each: {rooms}"
+        yield f"matrix {pairs}: 16x16 sums of fractals of {cube.block_bytes} bytes a row"
     if target.weights is not None:
         unit = target.weights
         pairs = ", ".join(f"{source} -> {sums}" for source, sums in unit.products.items())

@@ -4,11 +4,12 @@
 //   again    tile2c flash_attention.py -o . --target ascendc:ascend910b
 //   compile  bisheng -x asc --npu-arch=dav-2201 -O2 -fPIC -shared flash_attention.ascendc.cpp
 //            -o flash_attention.so
-//   launch   20 cores, or fewer: at most (seq_q + 127) / 128 * heads * batch have work
+//   launch   20 groups of a cube core and both its vector cores, or fewer: at most
+//            (seq_q + 127) / 128 * heads * batch have work
 //   sizes    batch, heads, seq_q and seq_kv are free
 //   memory   UB 167680, L1 98304 of 524032, L0A 65536 of 65536, L0B 16384 of 65536, L0C 98304 of
 //            131072 bytes
-//   text     sha256 f17ca1f4f1be  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 87cf41485b14  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;

@@ -3,10 +3,10 @@
 //   target   ascendc:ascend910b (never run on silicon)
 //   again    tile2c gemm.py -o . --target ascendc:ascend910b
 //   compile  bisheng -x asc --npu-arch=dav-2201 -O2 -fPIC -shared gemm.ascendc.cpp -o gemm.so
-//   launch   20 cores, or fewer: at most (N + 127) / 128 * ((M + 127) / 128) have work
+//   launch   20 cube cores, or fewer: at most (N + 127) / 128 * ((M + 127) / 128) have work
 //   sizes    M, N and K are free
 //   memory   L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 131072 of 131072 bytes
-//   text     sha256 e4f1da2589eb  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 245c05ce2c6a  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;

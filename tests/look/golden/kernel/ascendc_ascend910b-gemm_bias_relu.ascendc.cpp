@@ -4,10 +4,10 @@
 //   again    tile2c gemm_bias_relu.py -o . --target ascendc:ascend910b
 //   compile  bisheng -x asc --npu-arch=dav-2201 -O2 -fPIC -shared gemm_bias_relu.ascendc.cpp
 //            -o gemm_bias_relu.so
-//   launch   20 cores, or fewer: at most (N + 127) / 128 * ((M + 127) / 128) have work
+//   launch   20 cube cores, or fewer: at most (N + 127) / 128 * ((M + 127) / 128) have work
 //   sizes    M, N and K are free
 //   memory   L1 33024 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 131072 of 131072 bytes
-//   text     sha256 c243f235464b  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 192b0200b00f  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;

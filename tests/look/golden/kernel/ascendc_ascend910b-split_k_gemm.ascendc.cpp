@@ -4,10 +4,10 @@
 //   again    tile2c split_k_gemm.py -o . --target ascendc:ascend910b
 //   compile  bisheng -x asc --npu-arch=dav-2201 -O2 -fPIC -shared split_k_gemm.ascendc.cpp
 //            -o split_k_gemm.so
-//   launch   20 cores, or fewer: at most (N + 127) / 128 * ((M + 127) / 128) * 8 have work
+//   launch   20 cube cores, or fewer: at most (N + 127) / 128 * ((M + 127) / 128) * 8 have work
 //   sizes    M, N and K are free
 //   memory   L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 131072 of 131072 bytes
-//   text     sha256 c6cb1d5d6784  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 4d6b435e5670  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
