@@ -35,7 +35,7 @@ _VECTORS = {
 
 _DIALECT = Dialect(
     types=_TYPES | _VECTORS,
-    headers={"": ("hip/hip_runtime.h",), "printf": ("cstdio",)},
+    headers={"": ("hip/hip_runtime.h",)},
     functions=plain_functions(),
     to_float={"float16": "float", "bfloat16": "float"},
     from_float={"float16": "_Float16", "bfloat16": "__bf16"},
@@ -197,6 +197,7 @@ def _target(
         atomics=atomics("float32", "float64"),
         lanes_meet="wave",
         trap="__builtin_trap",
+        declares_printf=True,
         swap_small="compare_swap({word}, {seen}, {next})",
     )
 

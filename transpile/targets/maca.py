@@ -17,7 +17,6 @@ _DIALECT = Dialect(
         "": ("mc_runtime.h",),
         "float16": ("common/maca_fp16.h",),
         "bfloat16": ("common/maca_bfloat16.h",),
-        "printf": ("cstdio",),
     },
     functions=plain_functions(),
     to_float={"float16": "float", "bfloat16": "float"},

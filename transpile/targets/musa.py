@@ -24,7 +24,6 @@ _DIALECT = Dialect(
         "": ("musa_runtime.h",),
         "float16": ("musa_fp16.h",),
         "bfloat16": ("musa_bf16.h",),
-        "printf": ("cstdio",),
     },
     functions=plain_functions(),  # mp_22 lacks some of half: all of them go through float
     to_float={"float16": "__half2float", "bfloat16": "__bfloat162float"},

@@ -24,7 +24,6 @@ _DIALECT = Dialect(
         "": ("hggc_runtime.h",),
         "float16": ("hggc_fp16.h",),
         "bfloat16": ("hggc_bf16.h",),
-        "printf": ("cstdio",),
     },
     functions=plain_functions(),
     to_float={"float16": "__half2float", "bfloat16": "__bfloat162float"},

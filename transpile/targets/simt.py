@@ -84,6 +84,7 @@ class SimtTarget(Target):
     atomics: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     # (operation, element type) -> C function and the type it takes, where that is another
     trap: str = "__trap"  # C function that stops the kernel with an error
+    declares_printf: bool = False  # the vendor's headers do not
     swap: str = "atomicCAS({word}, {seen}, {next})"  # C of compare-and-swap; gives what was there
     swap_small: str = "atomicCAS({word}, {seen}, {next})"  # on 16 bits
 

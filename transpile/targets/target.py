@@ -15,7 +15,7 @@ class Dialect:
     """How a dialect of C spells what the plan says."""
 
     types: Mapping[str, str]  # element type -> C type: float16 -> half
-    headers: Mapping[str, tuple[str, ...]]  # element type, "printf", or "" for every kernel
+    headers: Mapping[str, tuple[str, ...]]  # element type, or "" for every kernel -> includes
     functions: Mapping[tuple[str, str], str]  # (canonical function, element type) -> C function
     to_float: Mapping[str, str] = field(default_factory=dict)  # float16 -> __half2float
     from_float: Mapping[str, str] = field(default_factory=dict)  # float16 -> __float2half_rn

@@ -26,15 +26,17 @@ def lower_assert(ctx: Context, stmt: Assert, place: Place) -> CStmt:
 
 def lower_print(ctx: Context, stmt: Print, place: Place) -> CStmt:
     """One printf: who, the label, the index, the number."""
-    who = [(f"blockIdx.{dim}", "%u") for dim, _ in zip("xyz", ctx.launch.blocks, strict=False)]
-    form = f"block {' '.join(shown for _, shown in who)} " if who else ""
-    args: list[Expr] = [b.local(name) for name, _ in who]
-    form += "thread %u: "
-    args.append(ctx.thread())
+    blocks = [f"blockIdx.{dim}" for dim, _ in zip("xyz", ctx.launch.blocks, strict=False)]
+    form = f"block {' '.join('%d' for _ in blocks)} " if blocks else ""
+    args: list[Expr] = [_plain(b.local(name)) for name in blocks]
+    form += "thread %d: "
+    args.append(_plain(ctx.thread()))
     form += stmt.label.replace("%", "%%")
     if stmt.index:
         form += f"[{', '.join('%d' for _ in stmt.index)}]"
         args += [convert(ctx, part, place) for part in stmt.index]
+    if ctx.target.declares_printf:
+        ctx.need("printf")
     shown, value = _shown(convert(ctx, stmt.value, place), stmt.value.dtype)
     text = Text(dtype=INT32, text=f"{form} = {shown}\n")
     call: CStmt = Do(
@@ -50,6 +52,11 @@ def lower_print(ctx: Context, stmt: Print, place: Place) -> CStmt:
         comments=stmt.comments,
         remark=stmt.remark or "several threads hold the same: one prints",
     )
+
+
+def _plain(index: Expr) -> Expr:
+    """The index as a number: some dialects' indices are objects, which printf does not take."""
+    return CCall(dtype=INT32, function="int", args=(index,))
 
 
 def _shown(value: Expr, dtype: DType) -> tuple[str, Expr]:

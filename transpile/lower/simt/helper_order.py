@@ -5,6 +5,7 @@ from __future__ import annotations
 _ORDER = (
     "unroll",
     "rolled",
+    "printf",
     "infinity",
     "not_a_number",
     "float_of_float8",
@@ -66,6 +67,7 @@ _ORDER = (
     "threads_arrive",
     "consumers_sync",
     "warpgroup_sync",
+    "tma_prefetch",
     "tma_load",
     "tma_load_im2col",
     "tma_store",

@@ -263,7 +263,7 @@ class LoweredLaunch:
                 overlays=ctx.overlays,
                 by_hand=ctx.threads if keeps_order(ctx.launch) else 0,
             )
-            called = functions_in(placed[0])
+            called = functions_in(flatten(placed[0]))
             for name in ("threads_sync", "wave_sync"):
                 if name in called:
                     ctx.need(name)

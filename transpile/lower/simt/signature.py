@@ -15,8 +15,7 @@ from tile2c.transpile.targets.target import Dialect
 def headers(ctx: Context, function: Function) -> tuple[str, ...]:
     """Headers of the vendor's toolkit that the text's types need."""
     table = ctx.target.dialect.headers
-    names = ("", *_types(function), *(("printf",) if _prints(function) else ()))
-    found = [header for name in names for header in table.get(name, ())]
+    found = [header for name in ("", *_types(function)) for header in table.get(name, ())]
     return tuple(dict.fromkeys(found))
 
 
@@ -45,12 +44,6 @@ def need_conversions(ctx: Context, body: object) -> None:
 def _named(dialect: Dialect, name: str, at: int) -> str:
     """The function that converts the type: to float (0), from it (1)."""
     return (dialect.from_float if at else dialect.to_float)[name]
-
-
-def _prints(function: Function) -> bool:
-    return any(
-        isinstance(stmt, Print) for launch in function.launches for stmt in statements(launch.body)
-    )
 
 
 def _types(function: Function) -> list[str]:
