@@ -12,7 +12,7 @@
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
 //   repack   K % 8 != 0 or N % 8 != 0: where that pays, A and B are copied to aligned rows of a
 //            workspace first, C is copied from there at the end
-//   text     sha256 316bf8908aee  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 aa23bc888a4b  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -170,6 +170,11 @@ static __device__ void warpgroup_sync(int warpgroup) {
     asm volatile("bar.sync %0, 128;" ::"r"(warpgroup + 2) : "memory");
 }
 
+// Fetches what TMA has to know of a tensor, before it is needed.
+static __device__ void tma_prefetch(const TensorMap& map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 // Starts the load of a box at (x, y); zeros stand in for what lies outside. Its bytes go to the
 // barrier.
 static __device__ void tma_load(void* shared, const TensorMap& map, unsigned long long& barrier,
@@ -306,6 +311,9 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm(
     const int ko_end = (K + block_K - 1) / block_K;
 
     if (threadIdx.x == 0) {
+        tma_prefetch(A_map);
+        tma_prefetch(B_map);
+        tma_prefetch(C_map);
         for (int stage = 0; stage < ring_stages; ++stage) {
             barrier_init(full[stage], 1);  // the producer, and its bytes
             barrier_init(empty[stage], 8);  // one arrival a consumer warp
@@ -430,16 +438,20 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
     };
 
     const int ko_end = (K + block_K - 1) / block_K;
-    ROLLED
-    for (int ko = 0; ko < num_stages - 1; ++ko) {
-        if (ko < ko_end) load_tiles(ko);
+    if (aligned) {
+        ROLLED
+        for (int ko = 0; ko < num_stages - 1; ++ko) {
+            if (ko < ko_end) load_tiles(ko);
+        }
     }
 
     // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
-    for (int ko = 0; ko < ko_end; ++ko) {
+    // rounds before the first only load: without copies that run ahead, here
+    for (int ko = aligned ? 0 : 1 - num_stages; ko < ko_end; ++ko) {
         // tile ko is complete for all threads; nobody still reads the stage refilled next
         __syncthreads();
         if (ko + num_stages - 1 < ko_end) load_tiles(ko + num_stages - 1);
+        if (!aligned && ko < 0) continue;
 
         // T.gemm(A_shared, B_shared, C_local)
         for (int k = 0; k < block_K; k += 16) {
@@ -462,8 +474,8 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
     // T.copy(C_local, C[by * block_M, bx * block_N])
     UNROLL
     for (int m = 0; m < 2; ++m)
-        for (int n = 0; n < 8; ++n)
-            for (int h = 0; h < 2; ++h) {
+        for (int h = 0; h < 2; ++h)
+            for (int n = 0; n < 8; ++n) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = warp_n + n * 8 + lane % 4 * 2;
                 const int row = by * block_M + i, col = bx * block_N + j;
                 if (row >= M) continue;  // the last tile may reach past the edge

@@ -300,10 +300,18 @@ class WithRoles(ordinary.LoweredLaunch):
         first = b.compare("==", b.local("threadIdx.x"), const(0))
         return Section(
             body=(
-                Branch(condition=first, then=(loop, *self._once(), do("barriers_visible"))),
+                Branch(
+                    condition=first,
+                    then=(*self._prefetches(), loop, *self._once(), do("barriers_visible")),
+                ),
                 Sync(kind="barrier", remark="the barriers are ready for everyone"),
             )
         )
+
+    def _prefetches(self) -> tuple[CStmt, ...]:
+        """The first load of a block would wait for its map."""
+        self.ctx.need("tma_prefetch")
+        return tuple(do("tma_prefetch", b.local(param.name)) for param in self._maps())
 
     def _once(self) -> tuple[CStmt, ...]:
         if not self.roles.once:
