@@ -15,12 +15,13 @@ MATRICES = (
     "batched_gemm", "split_k_gemm", "int4_gemm", "conv2d", "flash_attention", "gqa_attention",
     "varlen_attention",
 )  # fmt: skip
-SUFFIXES = {"cuda": ".cu", "hip": ".hip", "ascendc": ".ascendc.cpp"}
+SUFFIXES = {"cuda": ".cu", "hip": ".hip", "ascendc": ".ascendc.cpp", "bang": ".mlu"}
 TARGETS = {
     "cuda:sm_80": (*ALL, *ROWS, *MATRICES),
     "cuda:sm_90a": ("gemm", "gemm_bias_relu"),
     "hip:gfx942": ALL,
     "ascendc:ascend910b": (*ALL, "split_k_gemm", "flash_attention"),
+    "bang:mtp_372": (*ALL, "transpose_scale_bias", "flash_attention"),
 }
 
 

@@ -23,7 +23,7 @@ DECLARED = re.compile(
 )
 ORDERS = re.compile(
     r"^\s*(?:if \(.*\) )?"
-    r"(?:__syncthreads|copies_wait|named_barrier\w*|wait\w*|order|PipeBarrier|SyncAll"
+    r"(?:__sync\w*|copies_wait|named_barrier\w*|wait\w*|order|PipeBarrier|SyncAll"
     r"|products_wait|fence\w*|mbarrier\w*)(?:<.*>)?\(.*\);"
 )
 
@@ -37,7 +37,7 @@ def text(request: pytest.FixtureRequest, text_of: Callable[[Case], str]) -> str:
 def entry(text: str) -> list[str]:
     """The lines behind the helpers: bodies and entry points."""
     lines = text.split("\n")
-    starts = [n for n, line in enumerate(lines) if "_block(" in line or "__global__" in line]
+    starts = [n for n, line in enumerate(lines) if "_block(" in line or "_global__ " in line]
     return lines[starts[0] :]
 
 

@@ -25,7 +25,7 @@ def break_formula(text: str, columns: int, value: int = 0) -> str:
         return listed
     lines: list[str] = []
     rest = text
-    if value and value > columns * 2 // 5:
+    if value and value >= columns * 3 // 8:
         lines.append(text[:value].rstrip())
         rest = "    " + text[value:]
     open_at: list[int] = []  # columns behind the open brackets, of the line that `rest` is

@@ -6,7 +6,7 @@ import tilelang.language as T
 def weights_products(
     block_M=32, block_N=48, block_K=32, dtype="float16", transpose_A=False, transpose_B=False
 ):
-    """Y = op(A) @ op(B), then max(Y + bias, 0), with tiles that the unit has to make up."""
+    """Y = max(op(A) @ op(B) + bias, 0)"""
     M, N, K = T.dynamic("M, N, K")
 
     @T.prim_func
