@@ -88,7 +88,8 @@ def settle(function: Function, target: Target) -> Function:
         if not hopper:
             _refuse(launch, target.name, threads)
         kept = hopper and by_hand(launch)
-        launches.append(launch if kept else replace(launch, body=_without_hints(launch.body)))
+        body = _without_shares(launch.body) if kept else _without_hints(launch.body)
+        launches.append(replace(launch, body=body))
     return replace(function, launches=tuple(launches))
 
 
@@ -122,6 +123,23 @@ def _needs(launch: Launch) -> Iterator[tuple[str, Stmt]]:
                 yield "T.cluster_sync needs clusters of blocks", stmt
     if launch.cluster != (1, 1, 1):
         yield "cluster_dims needs clusters of blocks", Stmt(span=launch.span)
+
+
+def _without_shares(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """The statements less registers that are dealt out to all threads alike: none gives any up."""
+    found: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, SetRegisters):
+            continue
+        if isinstance(stmt, For | Pipelined | While):
+            stmt = replace(stmt, body=_without_shares(stmt.body))
+        elif isinstance(stmt, If) and not any(
+            isinstance(x, Var) and x.kind == "thread" for x in parts(stmt.condition)
+        ):
+            then, orelse = _without_shares(stmt.then), _without_shares(stmt.orelse)
+            stmt = replace(stmt, then=then, orelse=orelse)
+        found.append(stmt)
+    return tuple(found)
 
 
 def _without_hints(body: Sequence[Stmt]) -> tuple[Stmt, ...]:

@@ -276,6 +276,15 @@ def _hint(call: Call) -> Value:
     return None
 
 
+def _role_registers(call: Call) -> Value:
+    """`T.annotate_producer_reg_dealloc(n=24)` and `T.annotate_consumer_reg_alloc(n=240)`."""
+    more = call.path == "annotate_consumer_reg_alloc"
+    given = call.take(0, "reg_count")
+    count = call.expr(given) if given is not None else ex.literal(240 if more else 24)
+    _emit(call, "inc_max_nreg" if more else "dec_max_nreg", (count,))
+    return None
+
+
 def _swizzle(call: Call) -> Value:
     """`T.use_swizzle(panel_size, order="row", enable=True)`: before everything else of a kernel."""
     if not call.flag(2, "enable", True):
@@ -399,6 +408,9 @@ HANDLERS: dict[str, Callable[[Call], Value]] = {
         _atomic,
     ),
     **dict.fromkeys(("Layout", "Fragment"), _layout_object),
+    **dict.fromkeys(
+        ("annotate_producer_reg_dealloc", "annotate_consumer_reg_alloc"), _role_registers
+    ),
     "evaluate": _evaluate,
     "use_swizzle": _swizzle,
     "annotate_layout": _layouts,

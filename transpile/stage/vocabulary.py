@@ -98,14 +98,15 @@ STATEMENTS = frozenset(
     mbarrier_arrive mbarrier_wait_parity mbarrier_expect_tx mbarrier_arrive_expect_tx
     tma_store_arrive tma_store_wait fence_proxy_async cluster_sync cluster_arrive cluster_wait
     warpgroup_fence_operand warpgroup_arrive warpgroup_commit_batch warpgroup_wait wait_wgmma
-    named_barrier_arrive set_max_nreg inc_max_nreg dec_max_nreg evaluate import_source rng_init atomic_store stg32 stg64
+    named_barrier_arrive annotate_producer_reg_dealloc annotate_consumer_reg_alloc set_max_nreg
+    inc_max_nreg dec_max_nreg evaluate import_source rng_init atomic_store stg32 stg64
     stg128 stg256 assume annotate_safe_value annotate_layout annotate_restrict_buffers
     annotate_min_blocks_per_sm use_swizzle finalize_reducer reducer_init reducer_update""".split()
 )
 HINTS = frozenset(
     """annotate_l2_hit_ratio annotate_compile_flags annotate_pass_configs func_attr likely
-    no_set_max_nreg disable_warp_group_reg_alloc annotate_producer_reg_dealloc
-    annotate_consumer_reg_alloc pdl_trigger pdl_sync annotate_ws_schedule reads writes""".split()
+    no_set_max_nreg disable_warp_group_reg_alloc pdl_trigger pdl_sync annotate_ws_schedule reads
+    writes""".split()
 )
 REDUCTIONS = frozenset(
     """reduce_sum reduce_max reduce_min reduce_absmax reduce_abssum reduce_bitand reduce_bitor

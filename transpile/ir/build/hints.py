@@ -13,8 +13,7 @@ from tile2c.transpile.ir.walk import loads, variables
 HINTS = frozenset(
     "annotate_l2_hit_ratio annotate_restrict_buffers annotate_min_blocks_per_sm "
     "annotate_compile_flags annotate_pass_configs annotate_ws_schedule func_attr attr "
-    "no_set_max_nreg disable_warp_group_reg_alloc annotate_producer_reg_dealloc "
-    "annotate_consumer_reg_alloc pdl_trigger pdl_sync".split()
+    "no_set_max_nreg disable_warp_group_reg_alloc pdl_trigger pdl_sync".split()
 )
 
 

@@ -14,22 +14,27 @@ _MOST = 255
 _UNIT = 8
 
 
+def at_start(threads: int) -> int:
+    """Registers that each thread of a launch starts with."""
+    return min(_FILE // threads // _UNIT * _UNIT, _MOST // _UNIT * _UNIT)
+
+
 def check_registers(ctx: Context, body: tuple[Stmt, ...]) -> None:
     """Refuses budgets whose sum is more than the launch starts with."""
     threads = PerThread(
         ctx.launch.threads, {var.name: dim for dim, var in enumerate(ctx.launch.thread_vars)}
     )
-    at_start = min(_FILE // ctx.threads // _UNIT * _UNIT, _MOST // _UNIT * _UNIT)
-    budgets = [at_start] * ctx.threads
+    share = at_start(ctx.threads)
+    budgets = [share] * ctx.threads
     last: SetRegisters | None = None
     for stmt, active in _asked(body, threads, (True,) * ctx.threads):
         last = stmt
         budgets = [stmt.count if here else old for here, old in zip(active, budgets, strict=True)]
-    if last is not None and sum(budgets) > at_start * ctx.threads:
+    if last is not None and sum(budgets) > share * ctx.threads:
         shares = " + ".join(map(str, budgets[::128]))
         raise failure(
             "T2C334",
-            f"the warpgroups ask for {shares} registers a thread, but the launch gives {at_start} to each of "
+            f"the warpgroups ask for {shares} registers a thread, but the launch gives {share} to each of "
             f"its {ctx.threads} threads: they would wait for ever",
             last.span,
             help="let the warpgroup that loads give up more, as in T.dec_max_nreg(24)",

@@ -46,6 +46,7 @@ from tile2c.transpile.lower.simt.hopper.by_hand import copies
 from tile2c.transpile.lower.simt.hopper.by_hand.copies import Boxes
 from tile2c.transpile.lower.simt.hopper.by_hand.fences import Fences, ordinary_uses
 from tile2c.transpile.lower.simt.hopper.by_hand.products import Product, multiply
+from tile2c.transpile.lower.simt.hopper.by_hand.registers import at_start
 from tile2c.transpile.lower.simt.hopper.by_hand.tiles import Tile
 from tile2c.transpile.lower.simt.hopper.calls import do
 from tile2c.transpile.lower.simt.steps import Access, Node, Step
@@ -108,10 +109,7 @@ class HandLowering(BlockLowering):
                 self.ctx.need("pin")
                 return [self._call(stmt, "pin", b.local(stmt.buffer.name))]
             case SetRegisters():
-                name = "more_registers" if stmt.more else "fewer_registers"
-                self.ctx.need(name)
-                made = do(name, template=(const(stmt.count),), remark=stmt.remark)
-                return [_step(stmt, made)]
+                return [self._registers(stmt)]
             case Pipelined():
                 return self._serial(stmt, stmt.var, stmt.start, stmt.stop, 1, False)
             case AuthorSync() if stmt.barrier is None and self.ctx.divergent:
@@ -187,6 +185,16 @@ class HandLowering(BlockLowering):
             "cluster_wait": "cluster_wait",
         }  # fmt: skip
         return self._call(stmt, names[stmt.kind])
+
+    def _registers(self, stmt: SetRegisters) -> Step:
+        """setmaxnreg; of more than a thread has, or of fewer."""
+        share = at_start(self.ctx.launch.threads[0])
+        if stmt.more and stmt.count <= share:
+            enough = f"{stmt.quote}: each thread has {share} from the start"
+            return Step(body=(CStmt(comments=(*stmt.comments, enough)),), quote=stmt.quote)
+        name = "more_registers" if stmt.more else "fewer_registers"
+        self.ctx.need(name)
+        return _step(stmt, do(name, template=(const(stmt.count),), remark=stmt.remark))
 
     def _sync_of_team(self, stmt: AuthorSync) -> Step:
         team = team_of(self.ctx, self.active)
