@@ -131,6 +131,14 @@ class FakeLibrary:
     def cuEventDestroy_v2(self, event: Any) -> int:
         return 0
 
+    def cuTensorMapEncodeIm2col(self, result: Any, *rest: Any) -> int:
+        kind, rank, address, dims, strides, lower, upper, channels, pixels, steps, *enums = rest
+        lists = (list(dims), list(strides), list(lower), list(upper))
+        box = (channels.value, pixels.value)
+        self.maps.append((kind, rank, address.value, *lists, *box, list(steps), *enums))
+        ctypes.memset(result.value, 0xCD, 128)
+        return 0
+
     def cuTensorMapEncodeTiled(self, result: Any, *rest: Any) -> int:
         if result.value % 64:
             return INVALID_VALUE

@@ -21,6 +21,7 @@ from tile2c.runtime.backends.pycuda_driver import PyCudaDriver
 from tile2c.runtime.errors import BackendUnavailable, CompileError
 from tile2c.runtime.kernel import Kernel
 from tile2c.runtime.records import read_records
+from tile2c.runtime.tensor_maps import TensorMap
 
 
 def run_add(launch: Launch) -> None:
@@ -135,6 +136,20 @@ def test_tensor_maps_go_by_value(tmp_path: Path) -> None:
     (kind, rank, _, dims, strides, box, steps, *enums) = library.maps[0]
     assert (kind, rank, dims, strides, box, steps) == (6, 2, [8, 16], [16], [64, 128], [1, 1])
     assert enums == [0, 3, 2, 0]
+
+
+def test_maps_of_images_have_their_own_encoder() -> None:
+    library = FakeLibrary()
+    found = TensorMap(
+        name="data_map", tensor="data", address=4096, dims=(64, 5, 7, 2), strides=(128, 640, 4480),
+        box=(64, 256), element_strides=(1, 2, 2, 1), element_bytes=2, element_kind=6, swizzle=3, l2=2,
+        fill=0, corners=((-1, -1), (-1, 0)),
+    )  # fmt: skip
+    assert LibcudaDriver(library).encode(found) == b"\xcd" * 128
+    (kind, rank, address, dims, strides, lower, upper, *rest) = library.maps[0]
+    assert (kind, rank, address, dims) == (6, 4, 4096, [64, 5, 7, 2])
+    assert (strides, lower, upper) == ([128, 640, 4480], [-1, -1], [-1, 0])
+    assert rest == [64, 256, [1, 2, 2, 1], 0, 3, 2, 0]
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,23 @@ def test_a_workspace_that_these_sizes_do_not_need(
         add(*(Array(4096 * k, 9) for k in (1, 2, 3)), 1.0)
 
 
+def test_a_map_of_a_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = manifests.add_entry(workspace={"bytes": "64 * N", "align": 256})
+    tensor_map = {
+        "kind": "tensor_map", "name": "A_map", "tensor": "A", "dtype": "float32", "dims": ["N"],
+        "strides": [], "box": [4], "workspace": True, "offset": "2 * N",
+    }  # fmt: skip
+    entry["launch"][0]["args"].append(tensor_map)
+    manifests.write(tmp_path, entry)
+    library = FakeLibrary(widths={3: 4, 4: 4, 5: 128})
+    add = Kernel(read_records(tmp_path)[0], tmp_path, CudaBackend(LibcudaDriver(library)))
+    tensors = [Array(4096 * n, 8) for n in (1, 2, 3)]
+    add(*tensors, 1.0, workspace=Array(40960, 512, kind="|u1"))
+    long_way_refused(monkeypatch)
+    add(*tensors, 1.0, workspace=Array(81920, 512, kind="|u1"))
+    assert [made[2] for made in library.maps] == [40960 + 16, 81920 + 16]
+
+
 def test_threads_do_not_share_the_place_of_arguments(tmp_path: Path) -> None:
     add, library = loaded(tmp_path, manifests.add_entry())
     failures: list[BaseException] = []
