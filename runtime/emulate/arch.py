@@ -89,7 +89,7 @@ def _maca(arch: str) -> Arch | None:
 
 
 def _corex(arch: str) -> Arch | None:
-    if arch != "ivcore11":
+    if arch not in ("ivcore11", "ivcore11_mad"):
         return None
     macros = (("__CUDACC__", "1"), ("__ILUVATAR__", "1"), ("__ivcore11__", "1"))
     return Arch(arch, "emulate/corex.h", "corex", 64, 48 * _KIB, 128 * _KIB, macros)

@@ -62,6 +62,11 @@ MAPS: dict[str, tuple[Map, Map, Map]] = {
             l % 8 + 8 * (l // 32 % 2) + 16 * (v % 2),
         ),
     ),
+    "mad_16x16x16": (
+        lambda l, v: (2 * (l // 16) + v % 2 + 8 * (v // 2), l % 16),
+        lambda l, v: (l % 16, 2 * (l // 16) + v % 2 + 8 * (v // 2)),
+        lambda l, v: (l // 16 + 4 * v, l % 16),
+    ),
     "wmma_m16n16k16": (
         ROWS_LAST,
         ROWS_LAST,
@@ -95,7 +100,7 @@ TURNED: dict[str, Map] = {
 OURS = [
     (target, instruction)
     for target in TARGETS
-    if target.family in ("dcu", "musa", "maca", "ppu")
+    if target.family in ("dcu", "musa", "maca", "corex", "ppu")
     for instruction in target.matrix
 ]
 

@@ -12,10 +12,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tile2c
+from tile2c.runtime.dtypes import numpy_dtype
 
 PRODUCTS = Path(__file__).parents[1] / "hip" / "gemms.py"
 # A piece of the call that the text makes for the type; none: plain arithmetic.
-UNITS = {
+UNITS: dict[str, dict[str, str]] = {
     "dcu:gfx936": {"int8": "mmac_i32", "bfloat16": "16x16x16bf16"},
     "musa:mp_31": {
         "int8": "wmma_m16n16k32",
@@ -44,7 +45,11 @@ CASES = [
 FIRST = [
     (target, ("int8", "bfloat16")[number % 2], number % 3 == 0)
     for number, target in enumerate(UNITS)
-] + [("musa:mp_31", "float8_e4m3fn", True), ("ppu:ppu_15", "float8_e5m2", False)]
+] + [
+    ("musa:mp_31", "float8_e4m3fn", True),
+    ("ppu:ppu_15", "float8_e5m2", False),
+    ("corex:ivcore11_mad", "float16", True),
+]
 CONVERT = """
 import tilelang
 import tilelang.language as T
@@ -72,12 +77,12 @@ def run(folder: Path, target: str, kind: str, transposed: bool) -> None:
         check="races,memory",
     )
     (path,) = (x for x in folder.iterdir() if x.is_file() and x.suffix != ".json")
-    unit = UNITS[target].get(kind)
+    unit = {**UNITS, "corex:ivcore11_mad": {"float16": "matrix_mad"}}[target].get(kind)
     assert unit is None or unit in path.read_text()
     rng = np.random.default_rng(0)
     shapes = (70, 96), (72, 96) if transposed else (96, 72)
     if "float" in kind:
-        a, b = (rng.standard_normal(shape).astype(getattr(ml_dtypes, kind)) for shape in shapes)
+        a, b = (rng.standard_normal(shape).astype(numpy_dtype(kind)) for shape in shapes)
     else:
         low = 0 if kind == "uint8" else -128
         a, b = (rng.integers(low, low + 256, shape).astype(kind) for shape in shapes)

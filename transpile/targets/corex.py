@@ -103,6 +103,7 @@ TARGETS: tuple[SimtTarget, ...] = (
         templates=("corex", "simt"),
         summary="Iluvatar BI-V150 with its matrix builtin of float16, waves of 64",
         facts="third parties: the builtin's name; vendor's public compiler: its fragment maps",
+        compiled="",
         matrix=(_MAD,),
     ),
 )

@@ -35,6 +35,9 @@ constexpr Tile wmma_d = {8, F(l / 8 + 4 * (v / 2)), F(l % 8 + 8 * (v % 2))};
 constexpr Tile tc01_d = {8, F(l / 4 + 8 * (v / 4)), F(l % 4 + 4 * (v % 4))};
 constexpr Tile tc02_16a = {8, F(l / 4 + 8 * (v / 2 % 2)), F(2 * (l % 4) + v % 2 + 8 * (v / 4))};
 constexpr Tile tc02_32a = {16, F(l / 4 + 8 * (v / 4 % 2)), F(4 * (l % 4) + v % 4 + 16 * (v / 8))};
+constexpr Tile mad_16a = {4, F(2 * (l / 16) + v % 2 + 8 * (v / 2)), F(l % 16)};
+constexpr Tile mad_d = {4, F(l / 16 + 4 * v), F(l % 16)};
+constexpr Tile mad_16b = {4, F(l % 16), F(2 * (l / 16) + v % 2 + 8 * (v / 2))};
 #undef F
 
 const Unit units[] = {
@@ -55,6 +58,7 @@ const Unit units[] = {
     {32, 16, 16, 32, wmma_32, wmma_32, tc01_d},
     {32, 16, 16, 16, tc02_16a, wmma_16, tc02_16a},
     {32, 16, 16, 32, tc02_32a, wmma_32, tc02_16a},
+    {64, 16, 16, 16, mad_16a, mad_16b, mad_d},
 };
 // clang-format on
 

@@ -79,10 +79,11 @@ def operand(ctx: Context, gemm: Gemm, plan: MatrixPlan, side: Literal["a", "b"])
         if not k_in_rows or turned is not None:
             way = "vector"
             fragment = turned if k_in_rows and turned is not None else fragment
-    elif (not k_in_rows or turned is not None) and region.buffer.dtype.bits < 32:
-        if aligned(ctx, region, 32 // region.buffer.dtype.bits):
-            way = "registers"
-            fragment = turned if k_in_rows and turned is not None else fragment
+    elif region.buffer.dtype.bits < 32 and aligned(ctx, region, 32 // region.buffer.dtype.bits):
+        fitting = turned if k_in_rows and turned is not None else fragment
+        digits = fitting.rows if k_in_rows else fitting.columns
+        if digits[0][0] == "value":  # what lies together in a row of the tile does in a register
+            way, fragment = "registers", fitting
     return Operand(
         side=side,
         region=region,

@@ -51,6 +51,7 @@ enum EmuFragments {
     FRAGMENTS_TC01_32,    // T-Head ppu_10, 16x16x32
     FRAGMENTS_TC02_16,    // T-Head ppu_15, 16x16x16
     FRAGMENTS_TC02_32,    // T-Head ppu_15, 16x16x32
+    FRAGMENTS_MAD_16,     // Iluvatar ivcore11, 16x16x16
 };
 
 // Element types of atomics, matrix fragments and conversions.
