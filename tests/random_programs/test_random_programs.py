@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from random_harness import Outcome, run_batch, run_programs, transpiled
 from tile_programs import made
 
-CUDA, HOPPER, HIP, ASCEND = "cuda:sm_80", "cuda:sm_90a", "hip:gfx942", "ascendc:ascend910b"
+CUDA, HOPPER, HIP = "cuda:sm_80", "cuda:sm_90a", "hip:gfx942"
+ASCEND, BANG = "ascendc:ascend910b", "bang:mtp_592"
 # target, first seed, programs, and how many of them may be refused
 BATCHES = [
     (CUDA, 0, 60, 0),
@@ -30,6 +31,7 @@ BATCHES = [
     (HOPPER, 100, 30, 0),
     (HIP, 200, 50, 15),
     (ASCEND, 300, 60, 58),
+    (BANG, 300, 24, 12),
 ]
 
 

@@ -90,7 +90,10 @@ CASES: dict[str, tuple[dict[str, object], tuple[tuple[tuple[tuple[int, ...], Any
 
 NEAR = {"quantize_fp8": 0.13}  # what rounding to 8 bits may change
 FNUZ = {"fp8": "float8_e4m3fnuz"}  # the 8-bit floats of CDNA3
-ASCEND = ("add", "row_sum", "softmax", "gemm", "gemm_bias_relu")  # samples shown there, too
+CORES = {  # samples shown there, too
+    "ascendc:ascend910b": ("add", "row_sum", "softmax", "gemm", "gemm_bias_relu"),
+    "bang:mtp_592": ("rms_norm", "gemv", "column_sum", "gemm_bias_relu"),
+}
 
 
 def meaning(source: Path, defines: dict[str, object], arguments: dict[str, Any]) -> list[Any]:
@@ -113,7 +116,8 @@ def reference(name: str, defines: dict[str, object], arrays: list[Any]) -> list[
 
 
 def targets_of(name: str) -> tuple[str, ...]:
-    return (*THREADED, "ascendc:ascend910b") if name in ASCEND else THREADED
+    cores = [target for target, names in CORES.items() if name in names]
+    return (*THREADED, *cores)
 
 
 RUNS = [(case, target) for case in CASES for target in targets_of(case.removesuffix("_odd"))]
