@@ -38,6 +38,12 @@ CASES: dict[str, tuple[str, dict[str, object], list[Sizes]]] = {
     "odd_tiles": ("matmul", {"block_M": 24, "block_N": 40, "block_K": 20}, CORNERS),
     "one_row": ("matmul", {"block_M": 1, "block_N": 40, "block_K": 300}, CORNERS),
     "tall_tiles": ("matmul", {"block_M": 1536, "block_N": 16, "block_K": 16}, CORNERS[:2]),
+    "large_tiles": (
+        "gemm",
+        {"block_M": 256, "block_N": 256},
+        [*CORNERS, {"M": 270, "N": 30, "K": 7}],
+    ),
+    "large_bias": ("gemm_bias_relu", {"block_N": 512}, [*CORNERS, {"M": 20, "N": 600, "K": 20}]),
     "float": ("matmul", {**SMALL, **FLOAT, "transpose_B": True}, CORNERS),
     "odd_bytes": ("matmul", {"block_M": 24, "block_N": 40, "block_K": 20, **BYTES}, CORNERS),
     "staged": ("staged", {}, [*CORNERS, NOTHING]),
@@ -110,6 +116,11 @@ def test_tiles_are_loaded_ahead() -> None:
     text = plan("gemm")
     assert "tile A_shared: float16 128 x 32, pitch 128, 8192 bytes, in x 2" in text
     assert "tile C_local: float32 128 x 128, pitch 128, 65536 bytes, out x 2" in text
+
+
+def test_sums_too_large_for_l0c_are_made_in_strips() -> None:
+    assert "choice strips: 128 of 256 rows" in plan("gemm", {"block_M": 256, "block_N": 256})
+    assert "choice strips: 256 of 512 columns" in plan("gemm_bias_relu", {"block_N": 512})
 
 
 def test_k_goes_in_parts_that_fit_twice() -> None:

@@ -123,6 +123,7 @@ class CubeCall(Step):
     dst: TileRef | TensorRef
     arguments: tuple[Argument, ...] = ()
     begins: bool = False
+    exchanged: bool = False  # with the vector cores, whose flags order it
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
@@ -20,6 +21,8 @@ from tile2c.transpile.lower.cores.layouts import Layout, plus, times
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.rewrite import rewrite
 from tile2c.transpile.record import record
+
+Moved = TypeVar("Moved", forms.Copy, forms.AtomicTile)
 
 
 @record
@@ -137,8 +140,11 @@ class _Splitter:
         return self.edges.root(("loop", var.name, 0)) == self.cut.root
 
     def statement(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, forms.Copy):
+        if isinstance(stmt, forms.Copy | forms.AtomicTile):
             return self.copy(stmt)
+        if isinstance(stmt, forms.Gemm):
+            a, b, c = (self.region(region) for region in (stmt.a, stmt.b, stmt.c))
+            return replace(stmt, a=a, b=b, c=c, clear=self.expr(stmt.clear))
         if isinstance(stmt, forms.Fill):
             return replace(stmt, dst=self.region(stmt.dst), value=self.expr(stmt.value))
         if isinstance(stmt, forms.Reduce):
@@ -168,7 +174,7 @@ class _Splitter:
             return replace(stmt, condition=self.expr(stmt.condition), then=then, orelse=orelse)
         return stmt
 
-    def copy(self, stmt: forms.Copy) -> forms.Copy:
+    def copy(self, stmt: Moved) -> Moved:
         """The tile's side shrinks; the tensor's side shrinks and moves with the strip."""
         sides = [stmt.src, stmt.dst]
         pairs = list(zip(long_dims(stmt.src), long_dims(stmt.dst), strict=True))

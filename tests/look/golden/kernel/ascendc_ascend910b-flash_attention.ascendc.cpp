@@ -7,9 +7,9 @@
 //   launch   20 groups of a cube core and both its vector cores, or fewer: at most
 //            (seq_q + 127) / 128 * heads * batch have work
 //   sizes    batch, heads, seq_q and seq_kv are free
-//   memory   UB 167680, L1 98304 of 524032, L0A 65536 of 65536, L0B 16384 of 65536, L0C 98304 of
+//   memory   UB 167680, L1 73728 of 524032, L0A 65536 of 65536, L0B 16384 of 65536, L0C 98304 of
 //            131072 bytes
-//   text     sha256 87cf41485b14  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 8d0ef4ea4a4a  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -185,18 +185,18 @@ extern "C" __global__ __aicore__ void flash_attention(
 
     TPipe pipe;
     if ASCEND_IS_AIC {
-        // Q_shared: half [block_M, dim], in L1, filled by MTE2 for MTE1, double buffered
+        // Q_shared: half [block_M, dim], in L1, filled by MTE2 for MTE1
         TQue<TPosition::A1, 1> Q_shared_queue;
-        pipe.InitBuffer(Q_shared_queue, 2, 32768);
-        // P: half [block_M, block_N], in L1, filled by MTE2 for MTE1, double buffered
+        pipe.InitBuffer(Q_shared_queue, 1, 32768);
+        // P: half [block_M, block_N], in L1, filled by MTE2 for MTE1
         TQue<TPosition::A1, 1> P_queue;
-        pipe.InitBuffer(P_queue, 2, 8192);
-        // K_shared: half [block_N, dim], in L1, filled by MTE2 for MTE1
+        pipe.InitBuffer(P_queue, 1, 8192);
+        // K_shared: half [block_N, dim], in L1, filled by MTE2 for MTE1, double buffered
         TQue<TPosition::B1, 1> K_shared_queue;
-        pipe.InitBuffer(K_shared_queue, 1, 8192);
-        // V_shared: half [block_N, dim], in L1, filled by MTE2 for MTE1
+        pipe.InitBuffer(K_shared_queue, 2, 8192);
+        // V_shared: half [block_N, dim], in L1, filled by MTE2 for MTE1, double buffered
         TQue<TPosition::B1, 1> V_shared_queue;
-        pipe.InitBuffer(V_shared_queue, 1, 8192);
+        pipe.InitBuffer(V_shared_queue, 2, 8192);
         // left: half, in L0A, filled by MTE1 for M, double buffered
         TQue<TPosition::A2, 1> left_queue;
         pipe.InitBuffer(left_queue, 2, 32768);

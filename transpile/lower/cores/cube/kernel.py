@@ -5,8 +5,10 @@ reads   tile IR, checked        writes  `plan.CoresPlan`
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from tile2c.transpile.diagnostics import InputError
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
@@ -18,6 +20,8 @@ from tile2c.transpile.lower.cores.cube.forms import Begin, StoreSums
 from tile2c.transpile.lower.cores.cube.planner import CubePlanner
 from tile2c.transpile.lower.cores.cube.roles import Roles, find_roles
 from tile2c.transpile.lower.cores.cube.sides import CORE, Sides, divide, finished_sums
+from tile2c.transpile.lower.cores.extents import find_edges
+from tile2c.transpile.lower.cores.layouts import layouts
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.plan import (
     Choice,
@@ -30,7 +34,7 @@ from tile2c.transpile.lower.cores.plan import (
     WorkTensor,
 )
 from tile2c.transpile.lower.cores.planner import Attempt, launch_facts, taken_names, too_large
-from tile2c.transpile.lower.cores.split_tiles import cuts, split, stores_all
+from tile2c.transpile.lower.cores.split_tiles import Cut, cuts, split, stores_all
 from tile2c.transpile.lower.cores.stage_globals import stage_globals
 from tile2c.transpile.lower.cores.strip_loops import strip_loops
 from tile2c.transpile.lower.cores.versions import split_versions
@@ -38,21 +42,64 @@ from tile2c.transpile.lower.plan import CCall
 from tile2c.transpile.targets.cores import CoresTarget
 from tile2c.transpile.targets.cube import CubeUnit
 
+_FRACTAL = 16  # rows and columns of strips come in whole fractals
 _ALIGN = 512  # bytes at which parts of the workspace start: what global memory moves at its best
 
 
 def make_product_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
-    """The plan of a function whose launch multiplies. Raises InputError for what has none."""
+    """The plan of a function whose launch multiplies. Raises InputError for what has none.
+
+    Tiles that do not fit are taken in strips of rows or columns that products keep apart.
+    """
     assert target.cube is not None
+    try:
+        return _whole(function, target, target.cube)
+    except InputError as error:
+        if error.diagnostic.code != "T2C556":
+            raise
+        for strips, cut in _in_strips(function, target):
+            try:
+                plan = _whole(strips, target, target.cube)
+            except InputError:
+                continue
+            what = "rows" if cut.rows else "columns"
+            choice = Choice(
+                name="strips",
+                value=f"{cut.size} of {cut.extent} {what}",
+                reason="the whole tiles do not fit",
+            )
+            return replace(plan, choices=(*plan.choices, choice))
+        raise
+
+
+def _whole(function: forms.Function, target: CoresTarget, unit: CubeUnit) -> CoresPlan:
     launch = function.launches[0]
     roles = find_roles(launch.body)
-    body = fold(launch.body, roles, target.cube)
+    body = fold(launch.body, roles, unit)
     finished = finished_sums(body, roles)
     body = begin_sums(body, finished, launch_facts(function, launch))
     if _cube_alone(body, roles) and finished == roles.sums.keys():
         return CubePlanner(function, body, roles, target).plan()
-    sides = divide(launch, body, roles, finished, target.cube.cores)
-    return _mix(function, sides, roles, target, target.cube)
+    sides = divide(launch, body, roles, finished, unit.cores)
+    return _mix(function, sides, roles, target, unit)
+
+
+def _in_strips(
+    function: forms.Function, target: CoresTarget
+) -> Iterator[tuple[forms.Function, Cut]]:
+    """The function with its tiles cut down, the gentlest ways first."""
+    launch = function.launches[0]
+    tiles = tuple(b for b in launch.buffers if b.scope in ("shared", "fragment"))
+    shapes = layouts(tiles, target, (min(b.dtype.bytes for b in tiles),))
+    facts = launch_facts(function, launch)
+    known = frozenset(var.name for var in (*launch.blocks, *function.sizes))
+    known |= {param.name for param in function.params}
+    edges = find_edges(launch.body, shapes, facts, known, gaps=False)
+    for cut in cuts(launch, shapes, edges):
+        if cut.size % _FRACTAL == 0:
+            names = Names(taken_names(function, target))
+            smaller = split(launch, cut, shapes, edges, names)
+            yield replace(function, launches=(smaller,)), cut
 
 
 def _cube_alone(body: tuple[Stmt, ...], roles: Roles) -> bool:

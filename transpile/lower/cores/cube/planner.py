@@ -27,7 +27,16 @@ from tile2c.transpile.lower.cores.extents import find_edges
 from tile2c.transpile.lower.cores.grid import grid_of
 from tile2c.transpile.lower.cores.layouts import layouts
 from tile2c.transpile.lower.cores.names import Names
-from tile2c.transpile.lower.cores.plan import Choice, CoresPlan, Loop, Step, Tile, bodies
+from tile2c.transpile.lower.cores.plan import (
+    Choice,
+    CoresPlan,
+    CubeCall,
+    Loop,
+    Step,
+    Tile,
+    TileRef,
+    bodies,
+)
 from tile2c.transpile.lower.cores.planner import (
     launch_facts,
     named_constants,
@@ -73,6 +82,7 @@ class CubePlanner:
         self.lowering.lower(self.launch.body)
         raw = self.context.body(self.context.scopes[0])
         self.repeats = self.grid.persistent or _has_loop(raw)
+        self.rounds = _load_depths(raw)
         self.tiles = self._tiles()
         queued = [tile.name for tile in self.tiles if tile.name not in self._parts()]
         self.body = place_queues(raw, queued, {b.name: b for b in self.launch.buffers})
@@ -148,13 +158,21 @@ class CubePlanner:
         if used > room:
             raise _too_large(self.function.name, tiles, room, memory, self.launch)
         copies = len(tiles)
-        new = []
-        for tile in tiles:
-            twice = self.repeats and used + tile.bytes <= room and copies < self._most()
-            if twice:
+        if copies > self._most():
+            raise failure(
+                "T2C556",
+                f"{copies} tiles of {self.function.name} lie in {memory}, but there are events for "
+                f"{self._most()} of them",
+                self.launch.span,
+                help="load operands that are used one after the other into one tile",
+            )
+        twice: set[str] = set()
+        # Those that innermost loops load first: they are waited for most often.
+        for tile in sorted(tiles, key=lambda tile: -self.rounds.get(tile.name, 0)):
+            if self.repeats and used + tile.bytes <= room and copies < self._most():
                 used, copies = used + tile.bytes, copies + 1
-            new.append(replace(tile, depth=2 if twice else 1))
-        return new
+                twice.add(tile.name)
+        return [replace(tile, depth=2 if tile.name in twice else 1) for tile in tiles]
 
     def _most(self) -> int:
         return self.unit.queue_buffers - len(self.lowering.biases)
@@ -355,6 +373,19 @@ def _too_large(
         notes=notes,
         help="make the blocks smaller",
     )
+
+
+def _load_depths(steps: tuple[Step, ...], depth: int = 0) -> dict[str, int]:
+    """In how many loops each tile is loaded from a tensor of the author's."""
+    found: dict[str, int] = {}
+    for step in steps:
+        inner = depth + isinstance(step, Loop)
+        for part in bodies(step):
+            found |= _load_depths(part, inner)
+        if isinstance(step, CubeCall) and step.unit == "MTE2" and isinstance(step.dst, TileRef):
+            if not step.exchanged:
+                found[step.dst.tile] = depth
+    return found
 
 
 def _has_loop(steps: tuple[Step, ...]) -> bool:

@@ -32,7 +32,7 @@ from tile2c.transpile.lower.cores.copies import (
 from tile2c.transpile.lower.cores.cube.forms import Begin, Product, StoreSums
 from tile2c.transpile.lower.cores.cube.roles import Roles, whole
 from tile2c.transpile.lower.cores.cube.tiles import Matrix, lanes, matrix, split_depth
-from tile2c.transpile.lower.cores.exchange import Flag
+from tile2c.transpile.lower.cores.exchange import Exchange, Flag
 from tile2c.transpile.lower.cores.extents import clip_of, long_dims
 from tile2c.transpile.lower.cores.layouts import long_offset, times
 from tile2c.transpile.lower.cores.plan import (
@@ -200,6 +200,7 @@ class CubeLowering:
                 self.pitch(stmt.src, stmt.dst),
                 tile.tall_expr(),
             ),
+            exchanged=isinstance(stmt.src.buffer, Exchange),
         )
         context.emit(call if guard is None else Branch(condition=guard, then=(call,)))
 
