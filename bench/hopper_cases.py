@@ -114,6 +114,7 @@ def _row(name: str, given: str, tiles: tuple[str, ...], size: str) -> Case:
     )
 
 
+NORMS = ("", "threads=512", "threads=128", "block_M=2", "block_M=2 threads=512")
 CASES: tuple[Case, ...] = (
     _gemm(8192, 8192, 8192, "bf16", 1.0),
     _gemm(8192, 8192, 8192, "fp16", 1.0, fixed=True),
@@ -172,9 +173,9 @@ CASES: tuple[Case, ...] = (
         problem=lambda: _on_device().convolution(128, 64, 64, 128, 128, CONV),
         goal=1.0,
     ),
-    _row("rms_norm", "N=8192", ("",), "fp16 16384 x 8192"),
-    _row("layer_norm", "N=8192", ("",), "fp16 16384 x 8192"),
-    _row("softmax", "N=8192", ("threads=512", ""), "fp16 16384 x 8192"),
+    _row("rms_norm", "N=8192", NORMS, "fp16 16384 x 8192"),
+    _row("layer_norm", "N=8192", NORMS, "fp16 16384 x 8192"),
+    _row("softmax", "N=8192", NORMS, "fp16 16384 x 8192"),
     _row("row_sum", "", ("",), "fp32 16384 x 16384"),
     _row("column_sum", "", ("",), "fp32 16384 x 16384"),
     _row(
