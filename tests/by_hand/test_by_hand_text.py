@@ -1,4 +1,4 @@
-"""Texts of schedules: the author's names in his order, compilers find nothing, other targets refuse by name."""
+"""Texts of schedules: the author's order, what is asked of callers, compilers, other targets."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ def fragments(ctx: Context, names: set[str], zeroed: Mapping[str, str]) -> list[
 
         printer = CPrinter(ctx.target.dialect)
         shape = ", ".join(printer(b.in_words(extent)) for extent in buffer.shape)
-        where = "each thread's part" if buffer.name in ctx.own_parts else "over the block"
+        where = "over the block" if layout.threads == ctx.threads else "over its role's threads"
+        where = "each thread's part" if buffer.name in ctx.own_parts else where
         remark = f"[{shape}] {where}" + (f"; {quote}" if quote else "")
         dims = tuple(const(extent) for extent in extents)
         name = Declarator(name=buffer.name, dims=dims, zero=quote is not None)
