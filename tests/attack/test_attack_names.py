@@ -6,7 +6,9 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tile2c
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.lower.rename import entry_name
 from tile2c.transpile.pipeline import Request, generate
@@ -69,3 +71,20 @@ def test_constants_at_file_scope_hide_no_function_of_the_library(tmp_path: Path)
 def test_plain_kernels_keep_their_name() -> None:
     for name in ("gemm", "softmax", "half_gemm", "logf_", "add"):
         assert entry_name(name, frozenset()) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "symbol"), [("größe", "grou00dfe"), ("核", "u6838"), ("naïve", "naive")]
+)
+def test_letters_beyond_ascii(tmp_path: Path, name: str, symbol: str) -> None:
+    """nvcc takes none in the name of a device function; arguments and sizes keep theirs."""
+    text, manifest = text_of(tmp_path, kernel=name, a="Ä", size="数")
+    assert manifest["name"] == name and manifest["entry"] == symbol
+    assert f" {symbol}(" in text and "__restrict__ Ä," in text and "int 数)" in text
+    (kernel,) = tile2c.build(
+        tmp_path / "input.py", tmp_path / "out", "cuda:sm_80", backend="emulate", check="memory"
+    ).values()
+    x = np.arange(300, dtype=np.float32)
+    y = np.zeros_like(x)
+    kernel(x, y)
+    assert (y == 3 * x).all()

@@ -76,3 +76,36 @@ def test_it_is_told_and_nothing_is_traced(
     run = ["run", "out", "--backend", "emulate", "--source", "input.py"]
     assert main([*run, *options]) == status
     assert told in capsys.readouterr().err
+
+
+def test_a_tensor_without_elements(tmp_path: Path) -> None:
+    source = tmp_path / "input.py"
+    body = "for i in T.Parallel(128):\n                B[i] = A[i] + 1"
+    source.write_text(elements(before="N = 0", grid="1", body=body))
+    out = str(tmp_path / "out")
+    assert main([str(source), "-o", out]) == 0
+    run = ["run", out, "--backend", "emulate", "--source", str(source), "--check", "memory"]
+    assert main([*run, "--against", "interpreter"]) == 0
+
+
+def test_a_loop_too_large_for_the_interpreter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "input.py"
+    source.write_text(elements(body="for i in T.Parallel(2**46):\n                B[i] = A[i]"))
+    out = str(tmp_path / "out")
+    assert main([str(source), "-o", out]) == 0
+    run = ["run", out, "--backend", "emulate", "--source", str(source), "--against", "interpreter"]
+    assert main(run) == 1
+    assert "error[T2C704]: the interpreter runs out of memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", ['T.dynamic("a b")', "make", "[make, 3]"])
+def test_messages_show_no_insides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], size: str
+) -> None:
+    source = tmp_path / "input.py"
+    source.write_text(elements(before=f"N = {size}"))
+    assert main([str(source), "-o", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert "T2C242" in said and "object at 0x" not in said and "Expr(" not in said, said

@@ -33,6 +33,8 @@ def interpreted(
         return interpret.run(function, dict(arguments))
     except interpret.MeaningError as error:
         raise failure("T2C704", f"the tile program has no meaning here: {error}", None) from error
+    except MemoryError as error:
+        raise failure("T2C704", f"the interpreter runs out of memory: {error}", None) from error
 
 
 def source_of(record: KernelRecord, out: Path, given: str | None) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar
 
@@ -38,10 +39,20 @@ def rename_reserved(function: Function, reserved: frozenset[str]) -> Function:
 
 
 def entry_name(name: str, taken: frozenset[str]) -> str:
-    """The exported symbol of kernel `name`: another one where C, its library or the file has that."""
+    """The exported symbol of kernel `name`: another one where C, its library or the file has that.
+
+    Letters beyond ASCII stand in no device function's name: nvcc refuses them.
+    """
+    name = "".join(letter if letter.isascii() else _spelled(letter) for letter in name)
     while name in C_KEYWORDS or name in taken or in_c_library(name):
         name += "_kernel"
     return name
+
+
+def _spelled(letter: str) -> str:
+    """The letter without its accents, or its number."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", letter) if c.isascii() and c.isalnum())
+    return plain or f"u{ord(letter):04x}"
 
 
 def author_names(function: Function) -> frozenset[str]:

@@ -14,7 +14,7 @@ from tile2c.transpile.stage.expressions import Expr
 from tile2c.transpile.stage.invoke import Argument
 from tile2c.transpile.stage.linear import number
 from tile2c.transpile.stage.operands import region_expr
-from tile2c.transpile.stage.state import is_variable
+from tile2c.transpile.stage.state import describe, is_variable
 from tile2c.transpile.stage.trace_values import TensorType
 from tile2c.transpile.stage.values import BoundMethod, DType, LanguageName, Unknown, Value
 from tile2c.transpile.stage.vocabulary import (
@@ -227,7 +227,9 @@ def _dim(call: Call, value: Value, node: ast.expr | None) -> Expr:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | Expr):
         raise call.ev.fail(
-            "T2C242", f"an extent is a whole number or a size, not {value!r}", node or call.node
+            "T2C242",
+            f"an extent is a whole number or a size, not {describe(value)}",
+            node or call.node,
         )
     expr = call.ev.expression(value, node)
     known = number(expr)

@@ -181,5 +181,17 @@ def describe(value: Value) -> str:
             return value.name
         case bool() | int() | float() | str() | None:
             return repr(value) if len(repr(value)) < 60 else f"{repr(value)[:57]}..."
+        case list() | tuple():
+            return f"[{', '.join(map(describe, value[:8]))}{', ...' if len(value) > 8 else ''}]"
         case _:
-            return f"a {type(value).__name__}"
+            return _KINDS.get(type(value).__name__, f"a {type(value).__name__}")
+
+
+_KINDS = {
+    "PrimFunc": "a kernel",
+    "JitFunction": "a function that makes kernels",
+    "Closure": "a function",
+    "HostFunction": "a function",
+    "MacroFunction": "a macro",
+    "Expr": "a value of the kernel",
+}

@@ -14,7 +14,7 @@ _TOKEN = re.compile(
   | (?P<string>(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*" | R"(?P<mark>[^()\s]*)\(.*?\)(?P=mark)")
   | (?P<char>(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+')
   | (?P<number>\.?\d(?:'?[\w.]|(?<=[eEpP])[+-])*)
-  | (?P<name>[A-Za-z_$]\w*)
+  | (?P<name>(?:[^\W\d]|\$)\w*)
   | (?P<mark_line>(?<![^\n])\#[^\n]*)
   | (?P<punct>.)
     """,

@@ -20,7 +20,7 @@ def load(state: State, buffer: Buffer, index: list[Array]) -> Array:
     if sliced is not None:
         return data[sliced].reshape(_lane_shape(state, index))
     inside, index = _clipped(state, buffer, data, index)
-    if inside is False:
+    if inside is False or not data.size:  # a tensor without elements has no place to clip to
         return state.numbers.constant(0, buffer.dtype)
     found = np.asarray(data[tuple(index)])
     if inside is True:
