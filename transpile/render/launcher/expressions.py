@@ -89,7 +89,9 @@ class CExpressions:
         kind = type(node.op)
         if kind in _BINARY:
             word, level = _BINARY[kind]
-            right = level + (kind is ast.Sub)
+            # a * (b / c) is not a * b / c: a quotient on the right keeps its brackets.
+            brackets = kind is ast.Sub or (kind is ast.Mult and _begins_with_quotient(node.right))
+            right = level + brackets
             return f"{self._side(node.left, level)} {word} {self._side(node.right, right)}", level
         word, helper = _DIVISION[kind]
         by_number = isinstance(node.right, ast.Constant) and int(node.right.value) > 0  # type: ignore[arg-type]
@@ -122,3 +124,14 @@ class CExpressions:
         for arg in args[1:]:
             text = f"{helper}({text}, {self._print(arg)[0]})"
         return text
+
+
+def _begins_with_quotient(node: ast.expr) -> bool:
+    """Whether a product has a quotient or a rest in it that what stands in front would join."""
+    while isinstance(node, ast.BinOp) and isinstance(
+        node.op, ast.Mult | ast.Div | ast.FloorDiv | ast.Mod
+    ):
+        if type(node.op) in _DIVISION:
+            return True
+        node = node.left
+    return False
