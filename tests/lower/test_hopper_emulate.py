@@ -114,3 +114,14 @@ def test_8_bit_operands_that_do_not_lie_along_k_take_the_ordinary_way(
     text = build(tmp_path, "product", {**FLOATS_8, **turned})
     assert "wgmma" not in text.partition("#include")[2]
     assert "do not run along K" in text
+
+
+def test_sums_that_leave_before_the_loop_do_not_lie_over_the_tiles(tmp_path: Path) -> None:
+    text = build(tmp_path, "begun", {})
+    assert "tma_store(D_map" not in text and "tma_store(C_map" in text
+    a, b = inputs("product", {}, 72, 72, 72)
+    (kernel,) = tile2c.load(tmp_path, "emulate", target=TARGET, check="races,memory").values()
+    ones, product = (np.asarray(x).astype(np.float64) for x in kernel(a, b))
+    assert (ones == 1).all()
+    want = a.astype(np.float64) @ b.astype(np.float64) + 1
+    np.testing.assert_allclose(product, want, rtol=4e-3, atol=0.05)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tile2c.transpile.ir.dtypes import DTYPES, INT32
-from tile2c.transpile.ir.expr import Expr, const
-from tile2c.transpile.ir.forms import Copy, Region
+from tile2c.transpile.ir.expr import Buffer, Expr, const
+from tile2c.transpile.ir.forms import Copy, Pipelined, Region
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
     Address,
@@ -26,7 +26,12 @@ from tile2c.transpile.lower.simt.hopper.producer import box_start
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_for
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
-from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS, WarpgroupPlan
+from tile2c.transpile.lower.simt.hopper.warpgroups import (
+    THREADS,
+    WarpgroupPlan,
+    accumulator_layout,
+)
+from tile2c.transpile.lower.simt.outer_statements import gemms
 from tile2c.transpile.lower.simt.steps import Access, Step
 from tile2c.transpile.record import record
 
@@ -62,9 +67,7 @@ def part_of(plan: WarpgroupPlan) -> tuple[int, int]:
 
 def passage_of(ctx: Context, copy: Copy, roles: Roles, ring_bytes: int) -> Passage | None:
     """How the copy goes through shared memory, in the place of the loaded tiles; None if it cannot."""
-    plan = next(
-        (roles.products[key] for key, name in _sums(roles) if name == copy.src.buffer.name), None
-    )
+    plan = _plan_of(ctx, copy.src.buffer, roles) if _is_behind(ctx, copy) else None
     kind, tensor = copy.dst.buffer.dtype, copy.dst.buffer
     if plan is None or tensor.scope != "global" or kind.name not in _TYPES or plan.n % 16:
         return None
@@ -86,6 +89,26 @@ def passage_of(ctx: Context, copy: Copy, roles: Roles, ring_bytes: int) -> Passa
         return None
     name = ctx.namer.ours(f"{tensor.name}_map", f"{tensor.name}_out_map")
     return Passage(copy=copy, plan=plan, slabs=slabs, map_name=name, map=described)
+
+
+def _is_behind(ctx: Context, copy: Copy) -> bool:
+    """Whether the copy stands behind the loop: only then is the place of the loaded tiles free."""
+    for stmt in ctx.launch.body:
+        if stmt is copy:
+            return False
+        if isinstance(stmt, Pipelined) and gemms(stmt.body):
+            return True
+    return False
+
+
+def _plan_of(ctx: Context, sums: Buffer, roles: Roles) -> WarpgroupPlan | None:
+    """The product whose sums these are, or lie as these do: what is made of them, element by element."""
+    if sums.dtype.name != "float32":
+        return None
+    own = next((roles.products[key] for key, name in _sums(roles) if name == sums.name), None)
+    layout = ctx.layouts.get(sums.name)
+    plans = (plan for plan in roles.products.values() if accumulator_layout(ctx, plan) == layout)
+    return own or next(plans, None)
 
 
 def _sums(roles: Roles) -> list[tuple[int, str]]:
