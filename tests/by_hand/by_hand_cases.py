@@ -29,6 +29,7 @@ CASES: dict[str, tuple[str, Mapping[str, object], tuple[tuple[int, ...], ...]]] 
     "relay": ("relay", {}, ((37, 32),)),
     "gathered": ("gathered", {}, ((90, 192), (72, 192), (128,))),
     "clustered": ("clustered", {}, ((72, 200),)),
+    "scaled": ("scaled", {}, ((50, 104), (104,))),
 }
 
 
@@ -46,6 +47,8 @@ def inputs(case: str, seed: int = 0) -> list[Array]:
     found: list[Array] = [rng.standard_normal(shape).astype(F16) for shape in shapes]
     if kernel == "relay":
         found[0] = found[0].astype(np.float32)
+    if kernel == "scaled":
+        found[1] = found[1].astype(np.float32)
     if kernel == "gathered":
         found[2] = rng.integers(0, shapes[0][0], shapes[2]).astype(np.int32)
     return found
@@ -62,6 +65,8 @@ def expected(case: str, given: list[Array]) -> Array:
         return turned[: len(a)] + 1
     if kernel == "clustered":
         return a
+    if kernel == "scaled":
+        return a * more[0]
     if kernel == "attention":
         scores = a @ more[0].T / np.sqrt(a.shape[1])
         weights = np.exp(scores - scores.max(1, keepdims=True))

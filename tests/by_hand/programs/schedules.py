@@ -320,3 +320,27 @@ def clustered(A, block=64, dtype=T.float16):
         T.tma_store_arrive()
         T.tma_store_wait(0)
     return B
+
+
+@tilelang.jit
+def scaled(A, row_scale, block=20, columns=48, dtype=T.float16):
+    """Tiles that no product reads: a vector and rows of any number come as they lie, and go so."""
+    M, N = T.const("M, N")
+    A: T.Tensor((M, N), dtype)
+    row_scale: T.Tensor((N,), T.float32)
+    B = T.empty((M, N), dtype)
+
+    with T.Kernel(T.ceildiv(N, columns), T.ceildiv(M, block), threads=64) as (bx, by):
+        tile = T.alloc_shared((block, columns), dtype)
+        scale = T.alloc_shared((columns,), T.float32)
+        ready = T.alloc_barrier(64)
+        T.tma_copy(A[by * block, bx * columns], tile, barrier=ready)
+        T.tma_copy(row_scale[bx * columns], scale, barrier=ready)
+        T.barrier_arrive(ready)
+        T.barrier_wait(ready, 0)
+        for i, j in T.Parallel(block, columns):
+            tile[i, j] = tile[i, j] * scale[j]
+        T.tma_copy(tile, B[by * block, bx * columns])
+        T.tma_store_arrive()
+        T.tma_store_wait(0)
+    return B

@@ -12,8 +12,9 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.by_hand.tiles import Tile
 from tile2c.transpile.lower.simt.hopper.calls import call, coordinates, slots
 from tile2c.transpile.lower.simt.hopper.producer import box_start
-from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of
+from tile2c.transpile.lower.simt.hopper.slabs import Slabs, align, box_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
+from tile2c.transpile.lower.simt.values import Place, convert
 from tile2c.transpile.record import record
 
 _MOST = 256  # elements of a box along each dimension
@@ -47,8 +48,12 @@ def boxes_of(
     chip, tensor = (copy.dst, copy.src) if loads else (copy.src, copy.dst)
     tile = tiles[chip.buffer.name]
     try:
-        slabs = _box(ctx, tile, chip)
-        described = box_of(ctx, tensor, slabs, b.known(slabs.rows) or 0)
+        if tile.slabs is None:
+            described, count, width = _packed(ctx, chip, tensor)
+        else:
+            slabs = _box(ctx, tile, chip)
+            described = box_of(ctx, tensor, slabs, b.known(slabs.rows) or 0)
+            count, width = slabs.count, slabs.width
     except Unfit as reason:
         raise failure(
             "T2C592",
@@ -61,19 +66,51 @@ def boxes_of(
             f"{tensor.buffer.name}_map", f"{chip.buffer.name}_map", f"{tensor.buffer.name}_box_map"
         )
     return Boxes(
-        copy=copy, tile=tile, map_name=names[described], map=described, count=slabs.count,
-        width=slabs.width,
+        copy=copy, tile=tile, map_name=names[described], map=described, count=count, width=width
+    )
+
+
+def _packed(ctx: Context, chip: Region, tensor: Region) -> tuple[TensorMap, int, int]:
+    """The map of a part that lies without gaps in shared memory, how many boxes it is, and how wide one
+    is; raises Unfit."""
+    name, kind = chip.buffer.name, tensor.buffer.dtype
+    extents = [b.known(part.extent) or 1 for part in chip.ranges]
+    whole = [b.known(extent) or 1 for extent in chip.buffer.shape]
+    first = next((k for k, extent in enumerate(extents) if extent != 1), len(extents) - 1)
+    if extents[first + 1 :] != whole[first + 1 :]:
+        raise Unfit(f"the part of {name} does not lie together")
+    moving = [k for k, part in enumerate(tensor.ranges) if b.known(part.extent) != 1]
+    last = len(tensor.ranges) - 1
+    if not moving or moving[-1] != last:
+        raise Unfit(f"the copied part of {tensor.buffer.name} is not made of contiguous rows")
+    if last > 4:
+        raise Unfit(f"{tensor.buffer.name} has {last + 1} dimensions, and a tensor map at most 5")
+    box = [b.known(part.extent) or 1 for part in tensor.ranges]
+    count, width = 1, box[last]
+    if len(moving) == 1 and width > _MOST:  # one row: as many boxes as it takes
+        width = next((w for w in range(_MOST, 0, -1) if box[last] % w == 0), 1)
+        count, box[last] = box[last] // width, width
+    if width * kind.bytes % 16:
+        raise Unfit(f"rows of {width * kind.bytes} bytes of {name} are no multiple of 16")
+    if max(box) > _MOST:
+        raise Unfit(f"{name} has {max(box)} elements along a dimension, and a box at most {_MOST}")
+    strides = ctx.pitch(tensor.buffer)
+    if not b.literal(strides[-1], 1):
+        raise Unfit(f"neighbours in a row of {tensor.buffer.name} are not contiguous in memory")
+    align(ctx, tensor.buffer, strides[:-1])
+    steps = tuple(b.mul(stride, const(kind.bytes)) for stride in reversed(strides[:-1]))
+    described = TensorMap(
+        tensor=tensor.buffer.name, dtype=kind, dims=tuple(reversed(tensor.buffer.shape)),
+        strides=steps, box=tuple(reversed(box)), swizzle="none",
     )  # fmt: skip
+    return described, count, width
 
 
 def _box(ctx: Context, tile: Tile, chip: Region) -> Slabs:
     """The part of the tile that is copied, as slabs of whole boxes; raises Unfit."""
     name, whole = tile.buffer.name, tile.slabs
     extents = [b.known(part.extent) or 1 for part in chip.ranges]
-    if whole is None:
-        raise Unfit(
-            f"{name} is not made of groups of 8 rows of multiples of 32 bytes, which its boxes hold"
-        )
+    assert whole is not None
     if any(extent != 1 for extent in extents[:-2]):
         raise Unfit(f"the part of {name} has more than two dimensions")
     rows, columns = extents[-2:]
@@ -132,7 +169,7 @@ def _bytes(boxes: Boxes) -> Expr:
     extents = [b.known(extent) or 1 for extent in buffer.shape]
     if moved == extents:
         return call("sizeof", b.local(buffer.name))
-    if moved[-2:] == extents[-2:]:
+    if len(moved) > 2 and moved[-2:] == extents[-2:]:
         first = tuple(const(0) for _ in buffer.shape[:-2])
         return call("sizeof", Element(dtype=INT32, array=buffer.name, subscripts=first))
     total = buffer.dtype.bytes
@@ -145,13 +182,21 @@ def _each(ctx: Context, boxes: Boxes, start: object) -> CStmt:
     """One box, or a loop over those side by side."""
     assert callable(start)
     slabs, tile = boxes.tile.slabs, boxes.tile.buffer
-    assert slabs is not None
     at = box_start(ctx, boxes.tensor.starts)
-    before, row, column = boxes.tile.starts(ctx, boxes.on_chip)
-    first: Expr = const(0) if b.literal(column, 0) else b.div(column, const(slabs.width))
+    first: Expr = const(0)
+    if slabs is not None:
+        before, row, column = boxes.tile.starts(ctx, boxes.on_chip)
+        first = const(0) if b.literal(column, 0) else b.div(column, const(slabs.width))
+    else:
+        place = [convert(ctx, start, Place(values={})) for start in boxes.on_chip.starts]
 
     def one(slab: Expr, moved: tuple[Expr, ...]) -> CStmt:
-        element = slabs.start(tile, before, slab, row)
+        if slabs is not None:
+            element = slabs.start(tile, before, slab, row)
+        else:
+            step = b.mul(slab, const(boxes.width)) if boxes.count > 1 else const(0)
+            subscripts = (*place[:-1], b.add(place[-1], step))
+            element = Element(dtype=tile.dtype, array=tile.name, subscripts=subscripts)
         found = start(Address(dtype=tile.dtype, element=element), moved)
         assert isinstance(found, CStmt)
         return found

@@ -65,7 +65,7 @@ def declare(
         elif layout is not None and layout.pad:
             dims = (*dims[:-1], b.add(dims[-1], const(layout.pad)))
             words = f"rows with {layout.pad} elements more, which spread them over the banks"
-        elif layout is not None:
+        elif layout is not None and layout.function:
             row = "r" if layout.divide == 1 else f"r / {layout.divide}"
             words = f"chunk c of row r at c ^ ({row} % {layout.modulus})"
         size = prod(b.known(extent) or 1 for extent in dims) * buffer.dtype.bytes

@@ -65,8 +65,8 @@ def tiles_of(ctx: Context, body: Sequence[Stmt], parts: dict[str, int]) -> dict[
             if isinstance(stmt, Gemm):
                 _check_operand(ctx, found[name], region, stmt)
     for name, tile in found.items():
-        if tile.slabs is not None:
-            ctx.shared[name] = _layout(ctx, tile.buffer, tile.slabs)
+        plain = SharedLayout()  # rows as they are: boxes come so
+        ctx.shared[name] = plain if tile.slabs is None else _layout(ctx, tile.buffer, tile.slabs)
     return found
 
 
