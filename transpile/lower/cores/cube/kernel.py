@@ -18,8 +18,9 @@ from tile2c.transpile.lower.cores.cube.begin import begin_sums
 from tile2c.transpile.lower.cores.cube.fold import fold
 from tile2c.transpile.lower.cores.cube.forms import Begin, StoreSums
 from tile2c.transpile.lower.cores.cube.planner import CubePlanner
-from tile2c.transpile.lower.cores.cube.roles import Roles, find_roles
+from tile2c.transpile.lower.cores.cube.roles import Roles, find_roles, is_load
 from tile2c.transpile.lower.cores.cube.sides import CORE, Sides, divide, finished_sums
+from tile2c.transpile.lower.cores.exchange import Exchange
 from tile2c.transpile.lower.cores.extents import find_edges
 from tile2c.transpile.lower.cores.layouts import layouts
 from tile2c.transpile.lower.cores.names import Names
@@ -109,7 +110,7 @@ def _cube_alone(body: tuple[Stmt, ...], roles: Roles) -> bool:
         if isinstance(stmt, StoreSums | Begin | forms.Gemm) or walk.bodies(stmt):
             if not isinstance(stmt, forms.Parallel):
                 continue
-        if isinstance(stmt, forms.Copy) and stmt.src.buffer.scope == "global":
+        if isinstance(stmt, forms.Copy) and is_load(stmt):
             if stmt.dst.buffer.name in roles.operands:
                 continue
         tiles = {b for b in (*walk.reads(stmt), *walk.writes(stmt)) if b.scope != "variable"}
@@ -134,6 +135,7 @@ def _mix(
             function.launches[0].span,
             help="let fewer tiles be both multiplied and computed with",
         )
+    _check_tensors(sides)
     params = [forms.Param(name=x.name, tensor=x) for x in sides.exchanges]
     core = Var(dtype=INT32, name=CORE, kind="block")
     known = (
@@ -175,6 +177,28 @@ def _mix(
             vector_ends=ends[1],
         ),
     )
+
+
+def _check_tensors(sides: Sides) -> None:
+    """Raises InputError where one side needs what the other writes to a tensor of the author's."""
+    for mine, other in ((sides.cube, sides.vector), (sides.vector, sides.cube)):
+        used = {
+            buffer.name
+            for stmt in walk.statements(other)
+            for buffer in (*walk.reads(stmt), *walk.writes(stmt))
+        }
+        for stmt in walk.statements(mine):
+            for buffer in walk.writes(stmt):
+                if buffer.scope != "global" or isinstance(buffer, Exchange):
+                    continue
+                if buffer.name in used:
+                    raise failure(
+                        "T2C579",
+                        f"{buffer.name} is written here by one kind of cores and used by the "
+                        "other, which do not wait for each other's tensors",
+                        stmt.span,
+                        help="let another kernel do one of the two",
+                    )
 
 
 def _params(vector: CoresPlan, cube: CoresPlan):  # type: ignore[no-untyped-def]

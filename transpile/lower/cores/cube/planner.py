@@ -15,6 +15,7 @@ from tile2c.transpile.ir.expr import Compare, Const, Expr, Select, const
 from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.context import Context
 from tile2c.transpile.lower.cores.cube.forms import Begin, Product
+from tile2c.transpile.lower.cores.cube.orders import order_tensors
 from tile2c.transpile.lower.cores.cube.queues import place_queues
 from tile2c.transpile.lower.cores.cube.roles import Roles
 from tile2c.transpile.lower.cores.cube.statements import (
@@ -23,6 +24,7 @@ from tile2c.transpile.lower.cores.cube.statements import (
     whole_units,
 )
 from tile2c.transpile.lower.cores.cube.tiles import matrix, parts_of, split_depth, up
+from tile2c.transpile.lower.cores.exchange import Exchange
 from tile2c.transpile.lower.cores.extents import find_edges
 from tile2c.transpile.lower.cores.grid import grid_of
 from tile2c.transpile.lower.cores.layouts import layouts
@@ -85,6 +87,11 @@ class CubePlanner:
         self.rounds = _load_depths(raw)
         self.tiles = self._tiles()
         queued = [tile.name for tile in self.tiles if tile.name not in self._parts()]
+        handles = self.context.scalars.handles
+        exchanged = frozenset(
+            handles[param.name] for param in function.params if isinstance(param.tensor, Exchange)
+        )
+        raw = order_tensors(raw, exchanged)
         self.body = place_queues(raw, queued, {b.name: b for b in self.launch.buffers})
 
     def _context(self) -> Context:

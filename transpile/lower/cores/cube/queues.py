@@ -60,12 +60,12 @@ def _uses(step: Step, tile: str) -> list[bool]:
 
 
 def _placed(body: tuple[Step, ...], tile: str, buffers: dict[str, Buffer]) -> tuple[Step, ...]:
-    touched = [step for step in body if _uses(step, tile)]
-    if touched and all(_enters(step, tile) for step in touched):
-        return tuple(_deeper(step, tile, buffers) for step in body)
-    lives = _lives(body, tile, buffers)
+    lives, inside = _lives(body, tile, buffers)
     new: list[Step] = []
     for place, step in enumerate(body):
+        if place in inside:
+            new.append(_deeper(step, tile, buffers))
+            continue
         for count, life in enumerate(lives):
             if life.first == place:
                 taken = QueueStep(action="allocate", tile=tile, declare=count == 0)
@@ -100,25 +100,35 @@ def _deeper(step: Step, tile: str, buffers: dict[str, Buffer]) -> Step:
     return step
 
 
-def _lives(body: tuple[Step, ...], tile: str, buffers: dict[str, Buffer]) -> list[_Life]:
+def _lives(
+    body: tuple[Step, ...], tile: str, buffers: dict[str, Buffer]
+) -> tuple[list[_Life], set[int]]:
+    """The tile's lives in a list, and places of steps that have whole lives inside."""
     lives: list[_Life] = []
+    inside: set[int] = set()
+    over = True  # nothing of the tile is left to be used
     for place, step in enumerate(body):
         done = _uses(step, tile)
         if not done:
             continue
+        handed = bool(lives) and lives[-1].handed != -1
         if all(done):  # filled, or filled further
-            if lives and lives[-1].handed == -1:
+            if lives and not handed:
                 lives[-1] = replace(lives[-1], filled=place, last=place)
             else:
                 lives.append(_Life(place, place, -1, place))
-        elif not any(done) and lives:
-            handed = place if lives[-1].handed == -1 else lives[-1].handed
-            lives[-1] = replace(lives[-1], handed=handed, last=place)
+            over = False
+        elif not any(done) and not over:
+            first = lives[-1].handed if handed else place
+            lives[-1] = replace(lives[-1], handed=first, last=place)
+        elif _enters(step, tile) and (over or handed):
+            inside.add(place)
+            over = True
         else:
             raise _no_queue(tile, step, buffers)
     if any(life.handed == -1 for life in lives):
         raise _no_queue(tile, body[lives[-1].first], buffers)
-    return lives
+    return lives, inside
 
 
 def _no_queue(tile: str, step: Step, buffers: dict[str, Buffer]) -> Exception:

@@ -48,6 +48,11 @@ def touches(stmt: Stmt, name: str) -> bool:
     )
 
 
+def is_load(stmt: forms.Copy) -> bool:
+    """Whether a copy brings elements from a tensor as they are."""
+    return stmt.src.buffer.scope == "global" and stmt.src.buffer.dtype == stmt.dst.buffer.dtype
+
+
 def whole(region: Region) -> bool:
     """Whether a region is all of its buffer."""
     return all(

@@ -16,7 +16,7 @@ from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Buffer, Const, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import Range, Region, Stmt
 from tile2c.transpile.lower.cores.cube.forms import Begin, Product, StoreSums
-from tile2c.transpile.lower.cores.cube.roles import Roles, touches
+from tile2c.transpile.lower.cores.cube.roles import Roles, is_load, touches
 from tile2c.transpile.lower.cores.exchange import Exchange, Flag
 from tile2c.transpile.record import record
 
@@ -103,7 +103,7 @@ class _Divider:
         """Whether a statement loads an operand from a tensor."""
         return (
             isinstance(stmt, forms.Copy)
-            and stmt.src.buffer.scope == "global"
+            and is_load(stmt)
             and stmt.dst.buffer.name in self.roles.operands
             and stmt.dst.buffer.name not in self.vector_made
         )
@@ -121,29 +121,18 @@ class _Divider:
     def lower(self, body: tuple[Stmt, ...]) -> _Both:
         cube: list[Stmt] = []
         vector: list[Stmt] = []
-        passing = [name for name in self.finished if self.is_home(body, name)]
-        last = {
-            name: max(i for i, stmt in enumerate(body) if _multiplies(stmt, name))
-            for name in passing
-        }
         before: Stmt | None = None
         for place, stmt in enumerate(body):
             ours, theirs = self.statement(stmt, before)
             cube += ours
             vector += theirs
             before = stmt
-            for name in passing:
-                if last[name] == place and name in self.vector_sums:
+            for name in sorted(self.finished & self.vector_sums):
+                if _made(body, place, name):
                     one, other = self.sums_pass(self.roles.sums[name], self.roles.sums[name], stmt)
                     cube += one
                     vector += other
         return tuple(cube), tuple(vector)
-
-    def is_home(self, body: tuple[Stmt, ...], name: str) -> bool:
-        """Whether the sums' products and their readers first meet in this list."""
-        touched = [stmt for stmt in body if touches(stmt, name)]
-        holders = [stmt for stmt in touched if _multiplies(stmt, name)]
-        return bool(holders) and len(touched) > len(holders)
 
     def statement(self, stmt: Stmt, before: Stmt | None) -> _Both:
         if isinstance(stmt, forms.Gemm):
@@ -292,22 +281,35 @@ class _Divider:
 
 
 def _finishes(body: tuple[Stmt, ...], name: str) -> bool:
-    """Whether sums are made by products alone, from a start on, before anything else touches them."""
-    touched = [stmt for stmt in body if touches(stmt, name)]
-    if len(touched) == 1 and walk.bodies(touched[0]) and not _pure(touched[0], name):
-        return all(_finishes(part, name) for part in walk.bodies(touched[0]))
-    if not touched:
-        return True
-    begun = isinstance(touched[0], Begin)
-    rest = touched[1:] if begun else touched
-    makers = [place for place, stmt in enumerate(rest) if _multiplies(stmt, name)]
-    if not makers or makers != list(range(len(makers))):
-        return False
-    if not all(_pure(rest[place], name) for place in makers):
-        return False
-    if not begun and not (isinstance(rest[0], forms.Gemm) and _cleared(rest[0])):
-        return False
+    """Whether products alone make these sums, from a start on, before anything else touches them,
+    each time that they are made."""
+    making = False
+    for stmt in body:
+        if not touches(stmt, name):
+            continue
+        if isinstance(stmt, forms.Gemm):
+            making |= _cleared(stmt)
+            if not making:
+                return False
+        elif isinstance(stmt, Begin):
+            making = True
+        elif making and _pure(stmt, name):
+            continue
+        elif _multiplies(stmt, name):  # makes them and uses them up by itself
+            if making or not all(_finishes(part, name) for part in walk.bodies(stmt)):
+                return False
+        else:
+            making = False
     return True
+
+
+def _made(body: tuple[Stmt, ...], place: int, name: str) -> bool:
+    """Whether a statement is the last product on some sums before others in its list use them."""
+    stmt = body[place]
+    if not _multiplies(stmt, name) or not (isinstance(stmt, forms.Gemm) or _pure(stmt, name)):
+        return False
+    later = [other for other in body[place + 1 :] if touches(other, name)]
+    return bool(later) and not _multiplies(later[0], name) and not isinstance(later[0], Begin)
 
 
 def _pure(stmt: Stmt, name: str) -> bool:
