@@ -140,7 +140,9 @@ class _Splitter:
         return self.edges.root(("loop", var.name, 0)) == self.cut.root
 
     def statement(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, forms.Copy | forms.AtomicTile):
+        if isinstance(stmt, forms.Copy):
+            return self.copy(stmt)
+        if isinstance(stmt, forms.AtomicTile):
             return self.copy(stmt)
         if isinstance(stmt, forms.Gemm):
             a, b, c = (self.region(region) for region in (stmt.a, stmt.b, stmt.c))
