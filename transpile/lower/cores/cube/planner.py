@@ -18,12 +18,9 @@ from tile2c.transpile.lower.cores.cube.forms import Begin, Product
 from tile2c.transpile.lower.cores.cube.orders import order_tensors
 from tile2c.transpile.lower.cores.cube.queues import place_queues
 from tile2c.transpile.lower.cores.cube.roles import Roles
-from tile2c.transpile.lower.cores.cube.statements import (
-    CubeLowering,
-    PartTiles,
-    whole_units,
-)
+from tile2c.transpile.lower.cores.cube.statements import CubeLowering, PartTiles
 from tile2c.transpile.lower.cores.cube.tiles import matrix, parts_of, split_depth, up
+from tile2c.transpile.lower.cores.cube.transfers import whole_units
 from tile2c.transpile.lower.cores.exchange import Exchange
 from tile2c.transpile.lower.cores.extents import find_edges
 from tile2c.transpile.lower.cores.grid import grid_of

@@ -1,0 +1,244 @@
+"""What comes to the cube core and what leaves it: loads of tiles to L1, stores of sums from L0C.
+
+reads   `forms.Copy` from tensors, `StoreSums`        writes  steps of MTE2 and FIX
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tile2c.transpile.diagnostics import InputError
+from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.ir import forms
+from tile2c.transpile.ir.dtypes import BOOL, INT32, INT64
+from tile2c.transpile.ir.expr import (
+    Compare,
+    Const,
+    Expr,
+    Logical,
+    Unary,
+    Var,
+    const,
+)
+from tile2c.transpile.ir.forms import Region
+from tile2c.transpile.lower.cores.context import Context
+from tile2c.transpile.lower.cores.copies import (
+    check_starts,
+    joined,
+    point_guards,
+    row_pitch,
+)
+from tile2c.transpile.lower.cores.cube.forms import Product, StoreSums
+from tile2c.transpile.lower.cores.cube.roles import Roles, whole
+from tile2c.transpile.lower.cores.cube.tiles import Matrix, lanes, matrix
+from tile2c.transpile.lower.cores.exchange import Exchange
+from tile2c.transpile.lower.cores.extents import clip_of, long_dims
+from tile2c.transpile.lower.cores.layouts import long_offset
+from tile2c.transpile.lower.cores.plan import (
+    Argument,
+    Barrier,
+    Branch,
+    CubeCall,
+    Local,
+    Step,
+    TensorRef,
+    TileRef,
+    Word,
+)
+from tile2c.transpile.lower.plan import CCall
+from tile2c.transpile.targets.cube import CubeUnit
+
+
+def whole_units(products: Iterable[Product], unit: CubeUnit) -> dict[str, tuple[int, int]]:
+    """In which units rows and columns of sums are computed: pairs of fractals turn as one."""
+    found: dict[str, tuple[int, int]] = {}
+    for stmt in products:
+        one = unit.fractal_rows
+        pair = one
+        if stmt.a.buffer.dtype.name in unit.squares:
+            pair = max(one, lanes(stmt.a.buffer.dtype, unit))
+        rows, columns = found.get(stmt.c.buffer.name, (one, one))
+        rows = max(rows, pair if stmt.transpose_a else one)
+        columns = max(columns, one if stmt.transpose_b else pair)
+        found[stmt.c.buffer.name] = (rows, columns)
+    return found
+
+
+def part_of_tile(region: Region) -> InputError:
+    return failure(
+        "T2C574",
+        f"this is a part of {region.buffer.name}, but the cube core takes whole tiles",
+        region.span,
+        help="give each part a tile of its own",
+    )
+
+
+class Transfers:
+    """Lowers loads and stores into a context, in extents that stop at the edge of tensors."""
+
+    def __init__(self, context: Context, roles: Roles, unit: CubeUnit) -> None:
+        self.context = context
+        self.roles = roles
+        self.unit = unit
+        self.whole_units: dict[str, tuple[int, int]] = {}  # sums -> units of their rows, columns
+
+    def value(self, expr: Expr) -> Expr:
+        return self.context.scalars.lower(expr, self.context.facts, self.context.emit)
+
+    def load(self, stmt: forms.Copy) -> None:
+        """Global memory to L1, as fractals, zeros in what is missing of them."""
+        context, tile = self.context, matrix(stmt.dst.buffer, self.unit)
+        if not whole(stmt.dst):
+            raise part_of_tile(stmt.dst)
+        check_starts(stmt.src, context)
+        rows, columns, short = self.counts(stmt.dst, stmt.src, tile)
+        name = tile.buffer.name
+        guards = self.guards(stmt.src, context)
+        guard = joined(guards, context)
+        if guard is not None:
+            short.append(Unary(dtype=BOOL, op="not", a=guard))
+        self.clear(tile, short)
+        pairs = ""
+        if tile.buffer.dtype.name in self.unit.squares:  # whole pairs of fractals below each other
+            pairs = f"<{lanes(tile.buffer.dtype, self.unit)}>"
+        call: Step = CubeCall(
+            unit="MTE2",
+            function=f"copy_fractals{pairs}",
+            dst=TileRef(tile=name),
+            arguments=(
+                self.region(stmt.src, name),
+                rows,
+                columns,
+                self.pitch(stmt.src, stmt.dst),
+                tile.tall_expr(),
+            ),
+            exchanged=isinstance(stmt.src.buffer, Exchange),
+        )
+        context.emit(call if guard is None else Branch(condition=guard, then=(call,)))
+
+    def counts(self, tile: Region, tensor: Region, shape: Matrix) -> tuple[Expr, Expr, list[Expr]]:
+        """Rows and columns inside the tensor, and conditions under which a tile needs zeros."""
+        context = self.context
+        pairs = dict(zip(long_dims(tile), long_dims(tensor), strict=True))
+        found: list[Expr] = []
+        short: list[Expr] = []
+        for dim, word in ((shape.row_dim, "rows"), (shape.column_dim, "columns")):
+            extent = tile.buffer.shape[dim]
+            if dim not in pairs:
+                found.append(extent)
+                continue
+            part, bound = tensor.ranges[pairs[dim]], tensor.buffer.shape[pairs[dim]]
+            clip = clip_of(part.start, part.extent, bound, context.facts)
+            if clip is None:
+                found.append(self.value(part.extent))
+                continue
+            key = ("tile", tile.buffer.name, dim)
+            live = context.edges.of(key)
+            count = context.edge(clip, *self.edge_names(key, word))
+            found.append(count)
+            if live is None:
+                short.append(Compare(dtype=BOOL, op="<", a=count, b=extent))
+        return found[0], found[1], short
+
+    def edge_names(self, key: tuple[str, str, int], word: str) -> tuple[str, ...]:
+        """rows and columns of the sums, depth of the operands."""
+        root = self.context.edges.root(key)
+        for name, buffer in self.roles.sums.items():
+            ndim = len(buffer.shape)
+            for dim, mine in ((ndim - 2, "rows"), (ndim - 1, "columns")):
+                if self.context.edges.root(("tile", name, dim)) == root:
+                    return (mine, f"{name}_{mine}")
+        return ("depth", f"{key[1]}_depth", f"{key[1]}_{word}")
+
+    def clear(self, tile: Matrix, short: list[Expr]) -> None:
+        """Zeros all over the tile where a copy leaves some of it out."""
+        if not short:
+            return
+        condition = short[0]
+        for other in short[1:]:
+            condition = Logical(dtype=BOOL, op="or", a=condition, b=other)
+        name = tile.buffer.name
+        blocks = const(tile.bytes // self.unit.block_bytes)
+        zeros = CubeCall(
+            unit="MTE2", function="clear_tile", dst=TileRef(tile=name), arguments=(blocks,)
+        )
+        then = (zeros, Barrier(unit="MTE2", remark="the zeros are there before the copy"))
+        self.context.emit(Branch(condition=condition, then=then, prefills=name))
+
+    def guards(self, tensor: Region, context: Context) -> list[Expr]:
+        return point_guards(tensor, long_dims(tensor), context)
+
+    def region(self, tensor: Region, name: str) -> TensorRef:
+        context = self.context
+        index = tuple(self.value(part.start) for part in tensor.ranges)
+        offset = context.scalars.global_offset(tensor.buffer.shape, tensor.buffer.strides, index)
+        if long_offset(offset):
+            local = context.names.local(f"{name}_at")
+            context.emit(Local(name=local, dtype=INT64, value=offset))
+            offset = Var(dtype=INT64, name=local, kind="temporary")
+        return TensorRef(handle=context.scalars.handles[tensor.buffer.name], offset=offset)
+
+    def pitch(self, tensor: Region, tile: Region) -> Expr:
+        """Elements from row to row in the tensor, whose columns are neighbours."""
+        outer, inner = long_dims(tensor), long_dims(tile)
+        last = len(tensor.buffer.shape) - 1
+        contiguous = tensor.buffer.strides is None or tensor.buffer.strides[last] == const(1)
+        columns = inner and inner[-1] == len(tile.buffer.shape) - 1
+        if not contiguous or (columns and outer[-1] != last):
+            raise failure(
+                "T2C545",
+                f"the elements of this tile lie apart in {tensor.buffer.name}: "
+                "rows are copied along its last dimension",
+                tensor.span,
+                help="let the last dimension of the region be the long one",
+            )
+        if not columns or len(outer) < 2:
+            rows = [dim for dim in outer if not columns]
+            return row_pitch(tensor, rows[0], self.context) if rows else const(1)
+        return row_pitch(tensor, outer[0], self.context)
+
+    def size(self, sums: Region, side: int, word: str) -> Expr:
+        """Rows (0) or columns (1) of the sums that are computed, in whole fractals."""
+        buffer = sums.buffer
+        dim = len(buffer.shape) - 2 + side
+        live = self.context.live(("tile", buffer.name, dim), buffer.shape[dim])
+        return self.rounded(live, self.whole_units[buffer.name][side], word)
+
+    def rounded(self, count: Expr, unit: int, word: str) -> Expr:
+        """`count` in whole fractals, at least one: a local where it is not known."""
+        if isinstance(count, Const):
+            known = max(1, -(-int(count.value) // unit)) * unit
+            return count if known == count.value else const(known)
+        name = self.context.names.local(word, f"{word}_whole")
+        value = CCall(dtype=INT32, function="whole", args=(count, const(unit)))
+        self.context.emit(Local(name=name, dtype=INT32, value=value))
+        return Var(dtype=INT32, name=name, kind="temporary")
+
+    def store(self, stmt: StoreSums) -> None:
+        """L0C to global memory, nothing outside of the tensor."""
+        context, name = self.context, stmt.src.buffer.name
+        sums, tensor = stmt.src.buffer, stmt.dst.buffer
+        mode = self.unit.stores[sums.dtype.name, tensor.dtype.name]
+        check_starts(stmt.dst, context)
+        shape = matrix(sums, self.unit)
+        rows, columns, _ = self.counts(stmt.src, stmt.dst, shape)
+        guard = joined(self.guards(stmt.dst, context), context)
+        tall = self.size(stmt.src, 0, "m")
+        arguments: tuple[Argument, ...] = (
+            TileRef(tile=name),
+            rows,
+            columns,
+            tall,
+            self.pitch(stmt.dst, stmt.src),
+            Word(text=f"QuantMode_t::{mode}"),
+        )
+        if stmt.relu:
+            arguments = (*arguments, Word(text="true"))
+        call: Step = CubeCall(
+            unit="FIX",
+            function="add_sums" if stmt.adds else "store_sums",
+            dst=self.region(stmt.dst, name),
+            arguments=arguments,
+            remark="what is below 0 becomes 0" if stmt.relu else "",
+        )
+        context.emit(call if guard is None else Branch(condition=guard, then=(call,)))
