@@ -49,7 +49,7 @@ def test_emulator_agrees_with_interpreter(name: str, target: str, tmp_path: Path
     [
         ({}, FIRST),
         ({"transpose_B": True, "block_N": 64, "dtype": "bfloat16"}, FIRST),
-        ({"transpose_A": True, "dtype": "bfloat16"}, OTHER),
+        ({"transpose_A": True, "dtype": "bfloat16", "block_K": 24}, OTHER),
         pytest.param({"transpose_A": True}, FIRST, marks=pytest.mark.slow),
         pytest.param({"transpose_B": True}, FIRST, marks=pytest.mark.slow),
         pytest.param({"dtype": "float32", "block_N": 64}, FIRST, marks=pytest.mark.slow),
@@ -57,6 +57,15 @@ def test_emulator_agrees_with_interpreter(name: str, target: str, tmp_path: Path
 )
 def test_products(defines: dict[str, object], target: str, tmp_path: Path) -> None:
     compare(program("weights_products"), tmp_path, defines, PRODUCTS, target)
+
+
+def test_numbers_of_8_bits(tmp_path: Path) -> None:
+    sizes = [{"M": m, "N": n} for m, n in ((1, 1), (17, 100), (33, 300))]
+    compare(program("quantize_int8"), tmp_path, {}, sizes, OTHER)
+
+
+def test_tiles_added_to_a_tensor(tmp_path: Path) -> None:
+    compare(program("additions"), tmp_path, {}, [{"M": 40, "N": 50}, {"M": 1, "N": 7}], FIRST)
 
 
 @pytest.mark.parametrize("name", ["transpose_scale_bias", "top_k"])

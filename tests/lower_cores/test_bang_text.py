@@ -100,11 +100,6 @@ def refused(block_M={m}, block_N={n}, block_K={k}, dtype="{dtype}"):
     ("given", "message"),
     [
         (
-            (64, 64, 24, "float16", "float32"),
-            "this product sums over 24 elements of float16, but the matrix unit of bang:mtp_372 "
-            "takes multiples of 32",
-        ),
-        (
             (64, 64, 32, "int8", "int32"),
             "the matrix unit of bang:mtp_372 has no product of int8 and int8 into int32",
         ),

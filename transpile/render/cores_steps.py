@@ -128,7 +128,7 @@ class StepPrinter:
         if isinstance(step, CopyIn):
             return self._copy("copy_in.j2", step, step.dst)
         if isinstance(step, CopyOut):
-            return self._copy("copy_out.j2", step, step.src)
+            return self._copy("add_out.j2" if step.adds else "copy_out.j2", step, step.src)
         if isinstance(step, QueueStep):
             return self._queue(step)
         if isinstance(step, Order):

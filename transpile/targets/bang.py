@@ -96,6 +96,7 @@ _ARITHMETIC = {
     **dict.fromkeys(("Les", "Gts", "Nes"), _FLOATS),
     "Select": _NUMBERS,
     "CreateVecIndex": _NUMBERS,
+    "AtomicAdd": _NUMBERS,
     "Duplicate": (*_NUMBERS, "bfloat16"),
     "Transpose": (*_NUMBERS, "int8", "uint8"),
     # Sums in half precision have an order, and so digits, that no document states.
@@ -207,7 +208,11 @@ def _target(arch: str, chip: str, number: int, nram: int, wram: int, own: bool) 
         order="stages",
         words=_WORDS,
         spelling=_SPELLING,
-        forms={"Copy": "copy_inside.j2", "ToWeights": "copy_weights.j2"},
+        forms={
+            "Copy": "copy_inside.j2",
+            "ToWeights": "copy_weights.j2",
+            "CopyRows": "copy_rows.j2",
+        },
         trailing=_POINTS,
         apart=frozenset(("Floor", "Nearby")),
         helpers=("count_up", "all_ones", "all_ones_half", "choose", "choose_into"),

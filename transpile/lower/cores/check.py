@@ -54,8 +54,14 @@ def check(function: forms.Function, target: CoresTarget, diagnostics: Diagnostic
     threads = {var.name for var in launch.thread_vars}
     gemms = [s for s in walk.statements(launch.body) if isinstance(s, forms.Gemm)]
     sums = {gemm.c.buffer.name for gemm in gemms} if target.cube is not None else set()
+    in_loops = {
+        id(inner)
+        for stmt in walk.statements(launch.body)
+        if isinstance(stmt, forms.Parallel)
+        for inner in walk.statements(stmt.body)
+    }
     for stmt in walk.statements(launch.body):
-        _check_statement(stmt, target, sums, diagnostics)
+        _check_statement(stmt, target, sums, id(stmt) in in_loops, diagnostics)
         for expr in walk.expressions(stmt):
             _check_values(expr, stmt, target, diagnostics)
             for var in walk.variables(expr):
@@ -100,8 +106,13 @@ def _check_buffer(buffer: Buffer, target: CoresTarget, diagnostics: Diagnostics)
 
 
 def _check_statement(
-    stmt: forms.Stmt, target: CoresTarget, sums: set[str], diagnostics: Diagnostics
+    stmt: forms.Stmt,
+    target: CoresTarget,
+    sums: set[str],
+    inside: bool,
+    diagnostics: Diagnostics,
 ) -> None:
+    """`inside`: of a T.Parallel, so that it becomes one of the whole tile."""
     if isinstance(stmt, forms.Gemm):
         if target.cube is not None or target.weights is not None:
             return
@@ -120,6 +131,17 @@ def _check_statement(
         )
     elif isinstance(stmt, forms.AtomicTile) and stmt.src.buffer.name in sums and stmt.op == "add":
         return  # the cube core adds its sums to a tensor
+    elif isinstance(stmt, forms.AtomicTile) and _adds(stmt.op, stmt.dst.buffer, target):
+        return
+    elif isinstance(stmt, forms.Atomic) and inside and _adds(stmt.op, stmt.buffer, target):
+        if stmt.result is None:
+            return
+        diagnostics.error(
+            "T2C525",
+            f"what was there before an addition is not known on {target.name}",
+            stmt.span,
+            help="leave out return_prev",
+        )
     elif isinstance(stmt, forms.Atomic | forms.AtomicTile):
         diagnostics.error(
             "T2C525",
@@ -150,6 +172,11 @@ def _check_statement(
             stmt.span,
             help="reduce_sum, reduce_max, reduce_min, reduce_abssum and reduce_absmax work",
         )
+
+
+def _adds(op: str, buffer: Buffer, target: CoresTarget) -> bool:
+    """Whether a call adds a tile to a tensor of this type."""
+    return op == "add" and buffer.scope == "global" and target.can("AtomicAdd", buffer.dtype.name)
 
 
 def _no_threads(var: Var, stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnostics) -> None:

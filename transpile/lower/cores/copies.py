@@ -12,7 +12,7 @@ from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32, INT64
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Logical, Unary, Var, const
 from tile2c.transpile.ir.forms import Region
-from tile2c.transpile.lower.cores.calls import Calls, Shape
+from tile2c.transpile.lower.cores.calls import Calls, Shape, moved
 from tile2c.transpile.lower.cores.columns import copy_column
 from tile2c.transpile.lower.cores.context import Context, size_of, width_of
 from tile2c.transpile.lower.cores.exchange import Exchange
@@ -30,15 +30,18 @@ from tile2c.transpile.lower.cores.plan import (
 from tile2c.transpile.lower.cores.scalars import outside_guard
 from tile2c.transpile.lower.cores.units import calls_of, zeros
 from tile2c.transpile.lower.cores.values import Kind, Value
+from tile2c.transpile.lower.plan import Wide
 
 
-def lower_copy(stmt: forms.Copy, context: Context) -> None:
-    """One T.copy; staging has made sure that only one side is global and no type changes there."""
+def lower_copy(stmt: forms.Copy | forms.AtomicTile, context: Context) -> None:
+    """One T.copy, or one addition of a tile to a tensor; staging has made sure that only one side is
+    global and no type changes there."""
     if stmt.src.buffer.scope == "global":
         _between(stmt, stmt.dst, stmt.src, True, context)
     elif stmt.dst.buffer.scope == "global":
         _between(stmt, stmt.src, stmt.dst, False, context)
     else:
+        assert isinstance(stmt, forms.Copy)
         _inside(stmt, context)
 
 
@@ -56,14 +59,19 @@ def lower_fill(stmt: forms.Fill, context: Context) -> None:
 
 
 def _between(
-    stmt: forms.Copy, tile: Region, tensor: Region, arrives: bool, context: Context
+    stmt: forms.Copy | forms.AtomicTile,
+    tile: Region,
+    tensor: Region,
+    arrives: bool,
+    context: Context,
 ) -> None:
     layout = context.layouts[tile.buffer.name]
     check_starts(tensor, context)
     inner, outer = long_dims(tile), long_dims(tensor)
     if outer and outer[-1] != len(tensor.buffer.shape) - 1 and tensor.buffer.strides is None:
         if not _unit_tail(tensor, outer[-1]):
-            if len(outer) == 1 and copy_column(stmt, tile, tensor, layout, arrives, context):
+            single = len(outer) == 1 and isinstance(stmt, forms.Copy)
+            if single and copy_column(stmt, tile, tensor, layout, arrives, context):
                 return
             raise failure(
                 "T2C545",
@@ -95,7 +103,7 @@ def _between(
 
 
 def _copy_rows(
-    stmt: forms.Copy,
+    stmt: forms.Copy | forms.AtomicTile,
     tile: Region,
     tensor: Region,
     layout: Layout,
@@ -174,6 +182,9 @@ def _copy_rows(
     copy: Step = CopyIn(dst=spot, **common)  # type: ignore[arg-type]
     if not arrives:
         copy = CopyOut(src=spot, exchanged=exchanged, **common)  # type: ignore[arg-type]
+    if isinstance(stmt, forms.AtomicTile):
+        assert isinstance(copy, CopyOut)
+        copy = _added(copy, context)
     if guard is not None:
         copy = Branch(condition=guard, then=(copy,))
     for var in reversed(loops):
@@ -183,6 +194,20 @@ def _copy_rows(
             var=var, start=const(0), stop=stop, step=const(1), body=(copy,), independent=True
         )
     context.emit(copy)
+
+
+def _added(copy: CopyOut, context: Context) -> Step:
+    """The same as an addition, which takes one row at a time."""
+    copy = replace(copy, adds=True)
+    if copy.row:
+        return copy
+    row = Var(dtype=INT32, name=context.names.local("row"), kind="loop")
+    there = plus(copy.offset, times(Wide(dtype=INT32, a=row), copy.pitch))
+    here = moved(copy.src, times(row, copy.tile_pitch))
+    one = replace(copy, src=here, offset=there, rows=const(1), row=True)
+    return Loop(
+        var=row, start=const(0), stop=copy.rows, step=const(1), body=(one,), independent=True
+    )
 
 
 def _prefill(layout: Layout, conditions: list[Expr], always: bool, context: Context) -> None:
@@ -224,7 +249,7 @@ def check_starts(tensor: Region, context: Context) -> None:
 
 
 def _check_rows(
-    stmt: forms.Copy,
+    stmt: forms.Copy | forms.AtomicTile,
     pairs: list[tuple[int, int]],
     tile: Region,
     spot: TileRef,

@@ -166,7 +166,7 @@ class _Finder:
                 self.walk(part, inner)
 
     def statement(self, stmt: Stmt) -> None:
-        if isinstance(stmt, forms.Copy):
+        if isinstance(stmt, forms.Copy | forms.AtomicTile):
             self.copy(stmt)
         elif isinstance(stmt, forms.Gemm):
             self.gemm(stmt)
@@ -198,7 +198,7 @@ class _Finder:
             if part.extent != extent or not _zero(part.start):
                 self.fix(key)
 
-    def copy(self, stmt: forms.Copy) -> None:
+    def copy(self, stmt: forms.Copy | forms.AtomicTile) -> None:
         self.partial(stmt.src)
         self.partial(stmt.dst)
         for mine, other in zip(long_dims(stmt.src), long_dims(stmt.dst), strict=True):

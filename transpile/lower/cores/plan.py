@@ -159,6 +159,7 @@ class CopyOut(Step):
     tile_pitch: Expr
     row: bool = False  # a single row: the pitches do not matter
     ahead: bool = False  # the core goes on without it, until the next `EndOfTurn`
+    adds: bool = False  # adds to what is there, element by element and in one step each
     exchanged: bool = False  # with the other kind of cores, whose flags order it
 
 

@@ -18,6 +18,7 @@ from tile2c.transpile.lower.cores.context import Context, Scope
 from tile2c.transpile.lower.cores.extents import Edges, find_edges
 from tile2c.transpile.lower.cores.flags import flags_used, place_flags
 from tile2c.transpile.lower.cores.grid import grid_of
+from tile2c.transpile.lower.cores.kept import completed, keep_tiles
 from tile2c.transpile.lower.cores.layouts import Layout, layouts, plus
 from tile2c.transpile.lower.cores.memory import Fit, capacity, fit, fit_stages, used
 from tile2c.transpile.lower.cores.names import Names
@@ -127,9 +128,20 @@ class Attempt:
         if target.order == "stages":
             self.fit = self._stages(raw, used_here, room)
             return
-        steps, self.placed = place_tiles(raw, used_here, target.max_queue_buffers - 1)
+        kept: tuple[Step, ...] = ()
+        if self.grid.persistent:
+            kept, raw = keep_tiles(raw, frozenset(names_outside(function)))
+            self.setup = (*self.setup, *kept)
+        steps, self.placed = place_tiles(
+            raw, used_here, target.max_queue_buffers - 1, setup=self.setup
+        )
         repeats = self.grid.persistent or _has_loop(raw)
-        self.body = place_flags(self.setup, steps, self.placed)
+        if kept:
+            self.setup, self.body = completed(
+                self.setup, lambda setup: place_flags(setup, steps, self.placed)
+            )
+        else:
+            self.body = place_flags(self.setup, steps, self.placed)
         flags = flags_used(self.body)
         self.fit = fit(self.placed, target, room, flags, repeats=repeats)
 

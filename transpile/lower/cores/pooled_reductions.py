@@ -53,7 +53,9 @@ class PooledReduction(Reduction):
     def columns(self, dst: Value, src: Value, step: int, rows: int) -> None:
         src, dtype = self.operand(dst, src)
         result = self._place(dst, dtype, "row", step)
-        self._pool(result, src.at, dtype, const(step), const(rows), rows)
+        whole = [part.extent for part in self.stmt.src.ranges if not part.point]
+        width = self.calls.shape.width if self.calls.shape.pitch == step else const(step)
+        self._pool(result, src.at, dtype, width, whole[self.stmt.dim], rows)
         self.into(dst, Value(kind="row", dtype=dtype, ref=result), const(step))
         self.done()
 

@@ -42,11 +42,12 @@ class Life:
 
 
 def place_tiles(
-    body: tuple[Step, ...], tiles: Mapping[str, Tile], most: int
+    body: tuple[Step, ...], tiles: Mapping[str, Tile], most: int, setup: tuple[Step, ...] = ()
 ) -> tuple[tuple[Step, ...], dict[str, Tile]]:
     """The steps with queue steps in them, and the tiles with place and position set.
 
-    At most `most` tiles a place travel in queues, the first ones; flags order the rest.
+    Tiles that the `setup` before them fills stay where they are. At most `most` tiles a place travel in
+    queues, the first ones; flags order the rest.
     """
     placed: dict[str, Tile] = {}
     for name, tile in tiles.items():
@@ -55,7 +56,7 @@ def place_tiles(
             place = "work"
         if place != "work":
             body = _inserted(body, name, place)
-        position = {"in": "VECIN", "out": "VECOUT"}.get(place, _position(body, name))
+        position = {"in": "VECIN", "out": "VECOUT"}.get(place, _position((*setup, *body), name))
         placed[name] = replace(tile, place=place, position=position)
     return body, placed
 

@@ -42,6 +42,8 @@ class _Staging:
     def statement(self, stmt: Stmt) -> Iterator[Stmt]:
         if isinstance(stmt, forms.Copy):
             yield from self.copy(stmt)
+        elif isinstance(stmt, forms.AtomicTile):
+            yield from self.added(stmt)
         elif isinstance(stmt, forms.Parallel):
             yield from self.parallel(stmt)
         elif isinstance(stmt, forms.Fill) and stmt.dst.buffer.scope == "global":
@@ -88,6 +90,23 @@ class _Staging:
             stored = self.tile(f"{source.name}_{_word(target.dtype)}", shape, target.dtype)
             yield replace(stmt, dst=_whole(stored))
             stmt = forms.Copy(src=_whole(stored), dst=stmt.dst, span=stmt.span)
+        yield stmt
+
+    def added(self, stmt: forms.AtomicTile) -> Iterator[Stmt]:
+        """What is added to a tensor has its element type."""
+        if stmt.src.buffer.dtype != stmt.dst.buffer.dtype or stmt.src.buffer.scope == "global":
+            shape = tuple(e for e in stmt.dst.shape if not _is_one(e)) or (const(1),)
+            dtype = stmt.dst.buffer.dtype
+            tile = self.tile(f"{stmt.src.buffer.name}_{_word(dtype)}", shape, dtype)
+            first = forms.Copy(
+                src=stmt.src,
+                dst=_whole(tile),
+                span=stmt.span,
+                quote=stmt.quote,
+                comments=stmt.comments,
+            )
+            yield from self.copy(first)
+            stmt = replace(stmt, src=_whole(tile), quote="", comments=())
         yield stmt
 
     def fill(self, stmt: forms.Fill) -> Iterator[Stmt]:
@@ -151,7 +170,7 @@ class _ParallelStaging:
         self.loop = loop
         self.extents = dict(zip((v.name for v in loop.loop_vars), loop.extents, strict=True))
         self.loads: list[forms.Copy] = []
-        self.stores: list[forms.Copy] = []
+        self.stores: list[forms.Copy | forms.AtomicTile] = []
         self.current: dict[_Place, Load] = {}
         self.read: set[_Place] = set()
         self.written: set[_Place] = set()
@@ -184,6 +203,8 @@ class _ParallelStaging:
             yield replace(stmt, start=start, stop=stop, body=self.body(stmt.body, guards))
         elif isinstance(stmt, forms.Store) and stmt.buffer.scope == "global":
             yield self.store(stmt, guards)
+        elif isinstance(stmt, forms.Atomic) and stmt.buffer.scope == "global":
+            yield self.added(stmt, guards)
         elif isinstance(stmt, forms.Store):
             if guards:
                 guarded = self._inner_store(stmt)
@@ -246,6 +267,30 @@ class _ParallelStaging:
         if not guards:
             self.current[key] = here
         return replace(stmt, buffer=tile, index=index, value=value)
+
+    def added(self, stmt: forms.Atomic, guards: tuple[Expr, ...]) -> Stmt:
+        """An addition by every iteration: all of them into a tile, which is added as a whole."""
+        index = tuple(self.local(part) for part in stmt.index)
+        value = self.local(stmt.value)
+        plain = forms.Store(
+            buffer=stmt.buffer,
+            index=index,
+            value=value,
+            span=stmt.span,
+            quote=stmt.quote,
+            comments=stmt.comments,
+            remark=stmt.remark,
+        )
+        name = f"{stmt.buffer.name}_added"
+        region, tile, inner = self.region(stmt.buffer, index, name, stmt)
+        region = self._guarded(region, plain, guards)
+        self.stores.append(
+            forms.AtomicTile(op=stmt.op, src=_region_like(tile, region), dst=region, span=stmt.span)
+        )
+        key = (stmt.buffer.name, index)
+        self.written.add(key)
+        self._check_alone(key, self.read, stmt)
+        return replace(plain, buffer=tile, index=inner)
 
     def _check_alone(self, key: _Place, others: set[_Place], where: Expr | Stmt) -> None:
         """Raises InputError where the loop reads and writes a tensor at different places."""
@@ -344,7 +389,7 @@ class _ParallelStaging:
 
     def _writes_global(self, stmt: Stmt) -> bool:
         return any(
-            isinstance(inner, forms.Store) and inner.buffer.scope == "global"
+            isinstance(inner, forms.Store | forms.Atomic) and inner.buffer.scope == "global"
             for body in walk.bodies(stmt)
             for inner in walk.statements(body)
         )

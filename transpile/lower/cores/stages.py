@@ -162,6 +162,8 @@ class _Finder:
         steps = [step for step in self.body if "store" in accesses(step, name)]
         if any(not _is_copy(step) or not self._repeatable(step) for step in steps):
             return False
+        if any(isinstance(copy, CopyOut) and copy.adds for step in steps for copy in _copies(step)):
+            return False  # the core waits for additions
         read = {copy.tensor for step in self.body for copy in _copies(step) if _arrives(copy)}
         return not (_tensors(self.body, name) & read) or (
             self.rounds.blocks

@@ -45,7 +45,7 @@ def lower_statements(body: tuple[Stmt, ...], context: Context) -> None:
 
 
 def _statement(stmt: Stmt, context: Context) -> None:
-    if isinstance(stmt, forms.Copy):
+    if isinstance(stmt, forms.Copy | forms.AtomicTile):
         lower_copy(stmt, context)
     elif isinstance(stmt, forms.Fill):
         lower_fill(stmt, context)
@@ -85,6 +85,7 @@ def _scalar(stmt: forms.Let | forms.Declare | forms.Store, context: Context) -> 
     if isinstance(stmt, forms.Let):
         value = context.scalars.lower(stmt.value, context.facts, context.emit)
         context.emit(Local(name=stmt.var.name, dtype=stmt.var.dtype, value=value))
+        context.facts = context.facts.with_meaning(stmt.var, stmt.value)
     elif isinstance(stmt, forms.Declare):
         first = None
         if stmt.init is not None:

@@ -48,17 +48,22 @@ class _Product:
         if self.stmt.transpose_a:
             at = self._borrow("tile", left.dtype, m * k)
             self._turn(at, left, self.inner, self.rows, "the left operand by rows")
-        weights = self._weights(right, n, k)
+        step = self.unit.inner_bytes // left.dtype.bytes
+        wide = -(-k // step) * step
+        inner = self.inner if wide == k else const(wide)
+        if wide != k:
+            at = self._widened(at, left.dtype, m, k, wide, m)
+        weights = self._weights(right, n, k, wide)
         clear = self.stmt.clear
         whole = sums.whole
         if isinstance(clear, Const) and clear.value:
-            extents = (self.rows, self.inner, self.columns)
+            extents = (self.rows, inner, self.columns)
             self._emit("Product", sums.at, (at, weights, *extents), covers=whole)
         else:
             if not isinstance(clear, Const):
                 self._clear_if(clear, sums)
             one = const(1)
-            shape = (self.inner, one, self.rows, one, one, one, one, self.columns)
+            shape = (inner, one, self.rows, one, one, one, one, self.columns)
             self._emit("AddProduct", sums.at, (at, weights, sums.at, *shape))
         for name in self.borrowed:
             self.context.tiles.give_back(name)
@@ -92,21 +97,39 @@ class _Product:
         arguments = (self._seen(value.at, value.dtype), height, width)
         self._emit("Transpose", self._seen(turned, value.dtype), arguments, remark=why)
 
-    def _weights(self, right: Value, n: int, k: int) -> TileRef:
+    def _widened(
+        self, rows: TileRef, dtype: DType, count: int, k: int, wide: int, most: int
+    ) -> TileRef:
+        """Rows of `k` elements made up to `wide` by zeros, which add nothing; `most` rows in all."""
+        made = self._borrow("tile", dtype, most * wide)
+        bits = DTYPES["int16"] if dtype.name in self.context.target.widen else dtype
+        view = bits if bits != dtype else None
+        call = zeros(self.context.target, replace(made, view=view), bits, const(most * wide))
+        why = f"the unit sums over multiples of {self.unit.inner_bytes} bytes"
+        self.context.emit(replace(call, remark=why))
+        self._emit("CopyRows", made, (rows, const(wide), const(count - 1), const(k)))
+        return made
+
+    def _weights(self, right: Value, n: int, k: int, wide: int) -> TileRef:
         """The right operand in the unit's memory, its rows made up to what the unit takes."""
         padded = -(-n // self.unit.columns) * self.unit.columns
         columns = self.columns if padded == n else const(padded)
-        by_rows = self._by_rows(right, n, k, padded)
-        ordered = self._borrow("tile", right.dtype, padded * k)
+        inner = self.inner if wide == k else const(wide)
+        if wide == k:
+            by_rows = self._by_rows(right, n, k, padded)
+        else:
+            by_rows = self._by_rows(right, n, k, n)
+            by_rows = self._widened(by_rows, right.dtype, n, k, wide, padded)
+        ordered = self._borrow("tile", right.dtype, padded * wide)
         one = const(1)
         self._emit(
             "Reorder",
             self._seen(ordered, right.dtype),
-            (self._seen(by_rows, right.dtype), columns, one, one, self.inner),
+            (self._seen(by_rows, right.dtype), columns, one, one, inner),
             remark="in the order of the unit's lanes",
         )
-        weights = self._borrow("weights", right.dtype, padded * k)
-        self._emit("ToWeights", weights, (ordered, times(columns, self.inner)))
+        weights = self._borrow("weights", right.dtype, padded * wide)
+        self._emit("ToWeights", weights, (ordered, times(columns, inner)))
         return weights
 
     def _by_rows(self, right: Value, n: int, k: int, padded: int) -> TileRef:
@@ -172,16 +195,8 @@ class _Product:
                 help=f"it multiplies {pairs}",
             )
         n, k = _number(self.columns), _number(self.inner)
-        if k * left.bytes % unit.inner_bytes:
-            step = unit.inner_bytes // left.bytes
-            raise failure(
-                "T2C523",
-                f"this product sums over {k} elements of {left}, but the matrix unit of {name} "
-                f"takes multiples of {step}",
-                span,
-                help=f"make that dimension of the tiles {-(-k // step) * step}",
-            )
-        size = -(-n // unit.columns) * unit.columns * k * left.bytes
+        wide = -(-k * left.bytes // unit.inner_bytes) * unit.inner_bytes
+        size = -(-n // unit.columns) * unit.columns * wide
         if size > unit.bytes:
             raise failure(
                 "T2C556",

@@ -77,7 +77,8 @@ void Instruction::touch(Space space, const void* address, uint64_t bytes, const 
     check_bounds(name, line, space, address, bytes, write);
     Clock needs;
     for (int p = 0; p < PIPES; ++p) needs.at[p] = needs_[p];
-    shadow_touch({name, line, pipe, sequence_, core.task}, needs, space, address, bytes, write);
+    shadow_touch({name, line, pipe, sequence_, core.task, adds_}, needs, space, address, bytes,
+                 write);
 }
 
 void Instruction::read(Space space, const void* address, uint64_t bytes, const char* what) {
@@ -85,6 +86,12 @@ void Instruction::read(Space space, const void* address, uint64_t bytes, const c
 }
 void Instruction::write(Space space, const void* address, uint64_t bytes, const char* what) {
     touch(space, address, bytes, what, true);
+}
+
+void Instruction::add(const void* address, uint64_t bytes, const char* what) {
+    adds_ = true;
+    touch(GDRAM, address, bytes, what, true);
+    adds_ = false;
 }
 
 void Instruction::issue() {

@@ -26,6 +26,7 @@ void split(Intervals& map, const char* at) {
 // Whether `earlier` is over before what needs `needs` can start.
 bool ordered(const Touch& earlier, const Touch& later, const Clock& needs) {
     if (!earlier.name) return true;
+    if (earlier.adds && later.adds) return true;
     if (earlier.task != later.task) return false;
     return needs.at[earlier.pipe] >= earlier.sequence;
 }

@@ -62,6 +62,7 @@ struct Touch {
     int line;
     Pipe pipe;
     uint32_t sequence, task;
+    bool adds;
 };
 void shadow_touch(const Touch& touch, const Clock& needs, Space space, const void* begin,
                   uint64_t bytes, bool write);

@@ -55,6 +55,7 @@ class Instruction {
     // Ends the launch unless `bytes` from `address` on lie in `space`, inside one array or tensor.
     void read(Space space, const void* address, uint64_t bytes, const char* what);
     void write(Space space, const void* address, uint64_t bytes, const char* what);
+    void add(const void* address, uint64_t bytes, const char* what);  // writes in one step each
     void issue();  // from here on other instructions come after it, as its pipeline says
 
     const char* name;
@@ -65,6 +66,7 @@ class Instruction {
   private:
     void touch(Space space, const void* address, uint64_t bytes, const char* what, bool write);
     friend void defer(const Instruction& instruction, const struct Copy& copy);
+    bool adds_ = false;
     uint32_t sequence_;
     uint32_t needs_[PIPES];
 };

@@ -330,3 +330,28 @@ void arg(const char* name, Line line, T* dst, const T* src, uint64_t count, bool
         emu::arg("__bang_argmin", line, dst, src, count, false);                                  \
     }
 EMU_ARG(float)
+
+// Adds elements to global memory, each in one step, so that several cores may do so.
+#define EMU_ATOMIC_ADD(TYPE)                                                                      \
+    inline void __bang_atomic_reduce_add(TYPE* dst, const TYPE* src, unsigned int size,           \
+                                         EMU_LINE) {                                              \
+        const char* name = "__bang_atomic_reduce_add";                                            \
+        emu::needs_type<TYPE>(name, line.at);                                                     \
+        emu::needs_count(name, line.at, size, "size");                                            \
+        if (reinterpret_cast<uintptr_t>(dst) % sizeof(TYPE))                                      \
+            emu::stop(emu::MISUSE, line.at, "%s: the address is no multiple of %zu bytes", name,  \
+                      sizeof(TYPE));                                                              \
+        emu::Instruction instruction(name, emu::IO, line, emu::PLAIN);                            \
+        instruction.read(emu::NRAM, src, uint64_t(size) * sizeof(TYPE), "src");                   \
+        instruction.add(dst, uint64_t(size) * sizeof(TYPE), "dst");                               \
+        emu::leaves(src, uint64_t(size) * sizeof(TYPE), name, line.at);                           \
+        for (unsigned i = 0; i < size; ++i)                                                       \
+            dst[i] = static_cast<TYPE>(emu::widen(dst[i]) + emu::widen(src[i]));                  \
+        instruction.issue();                                                                      \
+    }
+EMU_ATOMIC_ADD(half)
+EMU_ATOMIC_ADD(bfloat16_t)
+EMU_ATOMIC_ADD(float)
+EMU_ATOMIC_ADD(short)
+EMU_ATOMIC_ADD(int)
+#undef EMU_ATOMIC_ADD
