@@ -127,3 +127,19 @@ def test_a_result_that_is_used_in_the_loop_is_whole_there(tmp_path: Path, case: 
     text = text_of(tmp_path, SAMES[case])
     loop = text[text.index("// for k in") :].split("\n    }\n", 1)[0]
     assert ACROSS.search(loop)
+
+
+def test_a_fresh_sum_may_have_a_name(tmp_path: Path) -> None:
+    body = """
+        p = T.alloc_fragment((4,), "float32")
+        T.clear(s)
+        for k in T.serial(n):
+            for i, j in T.Parallel(4, 256):
+                x[i, j] = X[k, j % 64] * (i + 1)
+            T.reduce_sum(x, p, dim=1)
+            for i in T.Parallel(4):
+                new = p[i] * 0.5
+                s[i] = s[i] * 0.5 + new
+"""
+    arguments = {"X": values((64, 64), "float32"), "Y": empty(64), "n": 3}
+    checked(tmp_path, program(body), arguments, rtol=1e-4, atol=1e-4)

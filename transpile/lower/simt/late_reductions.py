@@ -126,7 +126,8 @@ def _adds(loop: Stmt, stmt: Stmt, part: Buffer) -> tuple[Buffer, Parallel] | Non
     """What `t[i] = t[i] * f + part[i]` adds to, and the loop that only scales it."""
     if not isinstance(loop, Parallel) or not any(x is stmt for x in loop.body):
         return None
-    assert isinstance(stmt, Store)
+    if not isinstance(stmt, Store):  # a name for it, say
+        return None
     value = stmt.value
     added = Load(dtype=part.dtype, buffer=part, index=stmt.index)
     if not isinstance(value, Binary) or value.op != "+" or added not in (value.a, value.b):
