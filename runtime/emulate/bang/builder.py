@@ -43,8 +43,9 @@ def build(
     """The shared object of a kernel text; lines in its reports are those of `file_name`.
 
     `entries` are its kernels, `name`, `space::name` or `name<float>`; without any, those that the
-    text has by their plain names. `folders` are searched for headers of its own. Raises CompileError with the compiler's messages, BackendUnavailable without a C++ compiler or
-    for another architecture.
+    text has by their plain names. `folders` are searched for headers of its own. Raises CompileError
+    with the compiler's messages, BackendUnavailable without a C++ compiler or for another
+    architecture.
     """
     if arch not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)

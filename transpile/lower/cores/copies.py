@@ -70,9 +70,9 @@ def _between(
     inner, outer = long_dims(tile), long_dims(tensor)
     if outer and outer[-1] != len(tensor.buffer.shape) - 1 and tensor.buffer.strides is None:
         if not _unit_tail(tensor, outer[-1]):
-            single = len(outer) == 1 and isinstance(stmt, forms.Copy)
-            if single and copy_column(stmt, tile, tensor, layout, arrives, context):
-                return
+            if len(outer) == 1 and isinstance(stmt, forms.Copy):
+                if copy_column(stmt, tile, tensor, layout, arrives, context):
+                    return
             raise failure(
                 "T2C545",
                 f"the elements of this tile lie apart in {tensor.buffer.name}: "

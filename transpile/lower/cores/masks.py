@@ -277,10 +277,14 @@ def _fixed(expr: Expr, own: dict[Var, int]) -> Expr:
     for var in own:
         shorter = without(expr, var)
         if var in walk.variables(shorter):  # it occurs several times
-            zero = const(0, dtype=var.dtype)
-            shorter = rewrite(expr, lambda part, var=var, zero=zero: zero if part == var else None)
+            shorter = _at_zero(expr, var)
         expr = shorter
     return expr
+
+
+def _at_zero(expr: Expr, var: Var) -> Expr:
+    zero = const(0, dtype=var.dtype)
+    return rewrite(expr, lambda part: zero if part == var else None)
 
 
 def _difference(a: Expr, b: Expr) -> Expr:

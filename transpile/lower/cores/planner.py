@@ -18,7 +18,7 @@ from tile2c.transpile.lower.cores.context import Context, Scope
 from tile2c.transpile.lower.cores.extents import Edges, find_edges
 from tile2c.transpile.lower.cores.flags import flags_used, place_flags
 from tile2c.transpile.lower.cores.grid import grid_of
-from tile2c.transpile.lower.cores.kept import completed, keep_tiles
+from tile2c.transpile.lower.cores.kept import KEPT, keep_tiles, waits
 from tile2c.transpile.lower.cores.layouts import Layout, layouts, plus
 from tile2c.transpile.lower.cores.memory import Fit, capacity, fit, fit_stages, used
 from tile2c.transpile.lower.cores.names import Names
@@ -136,12 +136,10 @@ class Attempt:
             raw, used_here, target.max_queue_buffers - 1, setup=self.setup
         )
         repeats = self.grid.persistent or _has_loop(raw)
-        if kept:
-            self.setup, self.body = completed(
-                self.setup, lambda setup: place_flags(setup, steps, self.placed)
-            )
-        else:
-            self.body = place_flags(self.setup, steps, self.placed)
+        told = (KEPT,) if kept else ()
+        self.body = place_flags((*self.setup, *told), steps, self.placed)
+        if kept and waits(self.body, kept, self.placed):
+            self.setup = (*self.setup, *told)
         flags = flags_used(self.body)
         self.fit = fit(self.placed, target, room, flags, repeats=repeats)
 
