@@ -108,3 +108,21 @@ def test_promised_sizes_need_no_workspace(tmp_path: Path) -> None:
     build(tmp_path, "product", SQUARE | {"K%8": 0, "N%8": 0})
     (kernel,) = json.loads((tmp_path / "tile2c.json").read_text())["kernels"]
     assert kernel["workspace"] is None
+
+
+@pytest.mark.parametrize("known", [{"M": 65, "N": 67, "K": 33}, {"K": 33}, {"N": 67}])
+def test_known_odd_rows_are_always_copied(
+    tmp_path: Path, cheap: None, known: dict[str, object]
+) -> None:
+    defines = SQUARE | known
+    text = build(tmp_path, "product", defines)
+    assert "For copies whose rows TMA can load" in text
+    assert right(tmp_path, "product", defines, inputs("product", defines, 65, 67, 33))
+    rows = "product_rows_float16"
+    assert chosen(tmp_path, 65, 67, 33) == [rows, rows, "product", rows]
+
+
+def test_known_sizes_that_are_not_worth_copies_take_the_ordinary_way(tmp_path: Path) -> None:
+    text = build(tmp_path, "product", SQUARE | {"M": 65, "N": 67, "K": 33})
+    assert "rows of A are 33 elements apart" in text
+    assert text.count("__global__") == 1

@@ -20,7 +20,7 @@ REASONS = {
     "fewer rows": ({"block_M": 32, "block_N": 32}, "tiles of 32 rows are not made of the 64 rows"),
     "no stages": ({**SMALL, "num_stages": 0}, "num_stages=0 leaves nothing to load ahead"),
     "half a warpgroup": ({**SMALL, "threads": 64}, "64 threads are no row of whole warpgroups"),
-    "odd pitch": ({**SMALL, "K": 100, "N": 64}, "rows of A are 100 elements apart"),
+    "odd pitch": ({**SMALL, "K": 100, "N": 64, "M": 64}, "rows of A are 100 elements apart"),
     "wide": ({"block_M": 64, "block_N": 512, "threads": 128}, "cannot share a 64 x 512 tile"),
 }  # fmt: skip
 

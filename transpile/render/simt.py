@@ -168,6 +168,8 @@ def _workspace(plan: Plan, printer: CPrinter) -> JsonValue:
     size = printer(b.for_host(b.add(last.offset, last.bytes)))
     if not plan.workspace_when:
         return {"bytes": size, "align": 256}
+    if plan.workspace_when == "1":
+        return {"bytes": size, "align": 256, "optional": True}
     return {"bytes": f"({plan.workspace_when}) * ({size})", "align": 256, "optional": True}
 
 

@@ -12,7 +12,7 @@ from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.helper_order import ordered
 from tile2c.transpile.lower.simt.hopper.launch import OTHERS_NAMES, Given, WithRoles
 from tile2c.transpile.lower.simt.hopper.panels import with_panels
-from tile2c.transpile.lower.simt.hopper.repack import with_repacking
+from tile2c.transpile.lower.simt.hopper.repack import known_odd, with_repacking
 from tile2c.transpile.lower.simt.hopper.staging import drop_staging
 from tile2c.transpile.lower.simt.hopper.team import unaligned_flag
 from tile2c.transpile.lower.simt.hopper.unfit import Crowded, Unfit
@@ -41,18 +41,21 @@ def plan_of(
     if not given.pitches and not given.positive:
         return whole.plan()
     whole = WithRoles(function, launch, target, diagnostics, given)
+    heard = Diagnostics() if known_odd(whole) else diagnostics  # what is copied first is not slow
     try:
         other = ordinary.LoweredLaunch(
             function,
             theirs,
             target,
-            diagnostics,
+            heard,
             variant=True,
             unaligned=True,
             taken=OTHERS_NAMES | _layout_functions(whole),
         )
         return _beside(whole, other)
     except InputError:
+        if known_odd(whole):
+            raise Unfit(known_odd(whole)) from None
         return whole.plan()  # what the ordinary path cannot do at all, the launch requires
 
 
@@ -123,7 +126,8 @@ def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
     from tile2c.transpile.render.header import conditions_in_words
 
     words = conditions_in_words(mine.requires, {arg.name for arg in mine.args})
-    entry = replace(entry, comments=(f"For rows that TMA can load: {words}.",))
+    rows = "copies whose rows" if known_odd(whole) else "rows that"
+    entry = replace(entry, comments=(f"For {rows} TMA can load: {words}.",))
     fallback = replace(theirs.launches[1], entry=rest.name)
     direct = whole.launch_of(entry, condition)
     helpers = {str(helper): helper for helper in (*mine.helpers, *theirs.helpers)}

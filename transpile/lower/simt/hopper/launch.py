@@ -427,7 +427,9 @@ class WithRoles(ordinary.LoweredLaunch):
         printer = CPrinter(self.ctx.target.dialect)
         given = self.conditions
         pitches = [
-            f"{printer(b.for_host(stride))} % {unit} == 0" for stride, unit in given.pitches.items()
+            f"{printer(b.for_host(stride))} % {unit} == 0"
+            for stride, unit in given.pitches.items()
+            if b.known(stride) is None  # else the entry runs over copies alone
         ]
         sizes = [f"{printer(b.for_host(dim))} > 0" for dim in given.positive]
         return (*pitches, *sizes, *super()._requirements())

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from tile2c.runtime.expressions import evaluate, names_of
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Buffer, Expr, Var, const
 from tile2c.transpile.ir.forms import Copy
@@ -28,6 +29,8 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.lower.simt.hopper.launch import WithRoles
 from tile2c.transpile.lower.simt.hopper.row_copies import CHUNK, THREADS, copy_entry, size_param
+from tile2c.transpile.lower.simt.hopper.slabs import far_apart
+from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.launches import ALIGN
 from tile2c.transpile.lower.simt.matrix import gemm_extents
 from tile2c.transpile.lower.simt.uses import names_in
@@ -58,45 +61,59 @@ class Packed:
 def with_repacking(plan: Plan, whole: WithRoles, direct: LaunchPlan) -> Plan:
     """The plan of both entries with launches over aligned copies between `direct` and the last one.
 
-    The plan as it is where that cannot be said or never pays.
+    The plan as it is where that cannot be said or never pays; raises Unfit where the entry then never runs.
     """
-    groups = _groups(whole)
+    (entry,) = whole.plan().entries
+    groups = _groups(whole, entry)
     work = _work(whole)
-    if not groups or len(groups) > _MOST_GROUPS or work is None:
+    always = [key for key in groups if b.known(groups[key][0].stride) is not None]
+    never = len(always) < sum(b.known(x) is not None for x in whole.conditions.pitches)
+    if not groups or len(groups) > _MOST_GROUPS or work is None or never:
+        if known_odd(whole):
+            raise Unfit(known_odd(whole))
         return plan
     printer = CPrinter(whole.ctx.target.dialect)
     tensors = [packed for group in groups.values() for packed in group]
     moved = b.add(*(_size(x) for x in tensors))
-    pays = f"{printer(work)} / {_SLOWER} > {_LAUNCHES} + ({printer(moved)}) / {_COPIED}"
-    odd = {unit: _condition(printer, stride, unit[1], "!=") for unit, stride in _strides(groups)}
+    limit = f"{printer(work)} / {_SLOWER} > {_LAUNCHES} + ({printer(moved)}) / {_COPIED}"
+    if not names_of(limit):
+        if not evaluate(limit, {}):
+            raise Unfit(known_odd(whole))
+        limit = ""
+    odd = {
+        key: "" if key in always else _condition(printer, stride, key[1], "!=")
+        for key, stride in _strides(groups)
+    }
     sizes = [f"{printer(b.for_host(dim))} > 0" for dim in whole.conditions.positive]
     sizes += [
         _condition(printer, b.for_host(stride), unit, "==")
         for stride, unit in whole.conditions.pitches.items()
-        if (printer(stride), unit) not in groups
+        if (printer(b.for_host(stride)), unit) not in groups
     ]
-    pays = " and ".join([*sizes, pays])
-    maps = [param.map for param in whole.plan().entries[0].params if param.map is not None]
+    pays = _all_of([*sizes, limit])
+    maps = [param.map for param in entry.params if param.map is not None]
     addresses = [f"{name} % 16 == 0" for name in dict.fromkeys(x.tensor for x in maps)]
-    here = " and ".join([*addresses, pays])
+    here = _all_of([*addresses, pays])
     parts = _workspace(tensors)
     before = [x for x in tensors if not x.written]
     behind = [x for x in tensors if x.written]
     copies = _copies(plan.name, before, odd, here, 0, printer)
     middle = len(before)
-    main = [replace(direct, group=middle)]
+    main = [] if always else [replace(direct, group=middle)]
     for count in range(1, len(groups) + 1):
         for chosen in combinations(groups, count):
-            main.append(_launch(whole, direct, groups, chosen, odd, here, middle, printer))
+            if not set(always) <= set(chosen):
+                continue
+            main.append(_launch(entry, direct, groups, chosen, odd, here, middle, printer))
     last = [replace(x, group=middle) for x in plan.launches[1:]]
     copies_back = _copies(plan.name, behind, odd, here, middle + 1, printer)
-    some = " or ".join(odd.values())
+    some = "" if always else " or ".join(odd.values())
     return replace(
         plan,
         entries=(*plan.entries, *_entries(whole, plan.name, tensors)),
         launches=(*copies, *main, *last, *copies_back),
         workspace=parts,
-        workspace_when=f"({some}) and {pays}",
+        workspace_when=_all_of([f"({some})" if some else "", pays]) or "1",
         notes=(*plan.notes, _note(tensors, some)),
     )
 
@@ -108,7 +125,34 @@ def _note(tensors: Sequence[Packed], some: str) -> str:
     words = f"{_listed(read)} copied to aligned rows of a workspace first" if read else ""
     if made:
         words += f"{', ' if read else ''}{_listed(made)} copied from there at the end"
-    return f"repack   {some}: where that pays, {words}"
+    where = f"{some}: where that pays, " if some else ""
+    return f"repack   {where}{words}"
+
+
+def known_odd(whole: WithRoles) -> str:
+    """Why a tensor can be loaded from a copy alone, whatever the sizes of a call; "" if none is so."""
+    for stride, unit in whole.conditions.pitches.items():
+        if b.known(stride) is not None:
+            maps = (x.map for x in (*whole.roles.once, *whole.roles.loads))
+            name = next(x.tensor for x in maps if stride in _strides_of(whole, x.tensor))
+            tensor = next(
+                x.tensor
+                for x in whole.ctx.function.params
+                if x.tensor is not None and x.name == name
+            )
+            return far_apart(tensor, stride, unit)
+    return ""
+
+
+def _strides_of(whole: WithRoles, name: str) -> tuple[Expr, ...]:
+    """Strides of a tensor of the function, in elements."""
+    params = whole.ctx.function.params
+    tensor = next((x.tensor for x in params if x.tensor is not None and x.name == name), None)
+    return () if tensor is None else whole.ctx.pitch(tensor)
+
+
+def _all_of(conditions: Sequence[str]) -> str:
+    return " and ".join(x for x in conditions if x)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -121,7 +165,7 @@ def _listed(names: Sequence[str]) -> str:
 Key = tuple[str, int]  # a pitch as text, and what it has to be a multiple of
 
 
-def _groups(whole: WithRoles) -> dict[Key, list[Packed]]:
+def _groups(whole: WithRoles, entry: Entry) -> dict[Key, list[Packed]]:
     """Tensors by their pitch; empty where one of them is more than rows that maps move."""
     ctx = whole.ctx
     loads = (*whole.roles.once, *whole.roles.loads)
@@ -130,8 +174,7 @@ def _groups(whole: WithRoles) -> dict[Key, list[Packed]]:
         return {}
     written = {x.map.tensor for x in whole.passages.values()}
     read = {x.map.tensor for x in loads}
-    given = whole.plan().entries[0].params
-    by_pointer = {x.name for x in given if x.kind != "tensor_map"}
+    by_pointer = {x.name for x in entry.params if x.kind != "tensor_map"}
     if written & read or (written | read) & by_pointer:
         return {}
     if not all(_covers(whole, x.copy) for x in whole.passages.values()):
@@ -140,15 +183,16 @@ def _groups(whole: WithRoles) -> dict[Key, list[Packed]]:
     printer = CPrinter(ctx.target.dialect)
     found: dict[Key, list[Packed]] = {}
     pitches = {
-        printer(stride): unit
+        printer(b.for_host(stride)): unit
         for stride, unit in whole.conditions.pitches.items()
-        if isinstance(stride, Var) and _counts_only(whole, stride.name)
+        if b.known(stride) is not None
+        or (isinstance(stride, Var) and _counts_only(whole, entry, stride.name))
     }
     for name in dict.fromkeys(x.tensor for x in maps):
         buffer = params.get(name)
         if buffer is None or buffer.strides is not None or len(buffer.shape) < 2:
             return {}
-        stride = buffer.shape[-1]
+        stride = b.for_host(buffer.shape[-1])
         if printer(stride) not in pitches:
             continue  # it has to be aligned, or is
         unit = pitches[printer(stride)]
@@ -158,7 +202,7 @@ def _groups(whole: WithRoles) -> dict[Key, list[Packed]]:
     return found
 
 
-def _counts_only(whole: WithRoles, size: str) -> bool:
+def _counts_only(whole: WithRoles, entry: Entry, size: str) -> bool:
     """Whether the entry asks for the size to count its rounds, at most.
 
     It was lowered for whole multiples of 16 bytes; over copies it is told the next one, which says the same
@@ -171,7 +215,6 @@ def _counts_only(whole: WithRoles, size: str) -> bool:
         rest = tuple(without_stop(x) for x in stmt.body if x is not whole.stop_line)
         return replace(stmt, body=rest)
 
-    (entry,) = whole.plan().entries
     return size not in names_in(tuple(without_stop(x) for x in entry.body))
 
 
@@ -282,11 +325,11 @@ def _copies(
             size_param(f"{packed.buffer.name}_columns", packed.columns),
             *(size_param(f"{packed.buffer.name}_{way}_pitch", value) for way, value in pitches),
         ]
-        key = next(key for key in odd if key[0] == printer(packed.buffer.shape[-1]))
+        key = next(key for key in odd if key[0] == printer(packed.stride))
         found.append(
             LaunchPlan(
                 group=group + number,
-                when=f"{odd[key]} and {pays}",
+                when=_all_of([odd[key], pays]) or None,
                 entry=_entry_name(name, kind, tensors),
                 grid=(b.mul(packed.rows, chunks), const(1), const(1)),
                 block=(THREADS, 1, 1),
@@ -297,7 +340,7 @@ def _copies(
 
 
 def _launch(
-    whole: WithRoles,
+    entry: Entry,
     direct: LaunchPlan,
     groups: dict[Key, list[Packed]],
     chosen: tuple[Key, ...],
@@ -319,9 +362,9 @@ def _launch(
         replace(param, map=_moved(param.map, packed[param.map.tensor]))
         if param.map is not None and param.map.tensor in packed
         else replace(param, value=pitches.get(param.name))
-        for param in whole.plan().entries[0].params
+        for param in entry.params
     )
-    return replace(direct, group=group, when=" and ".join([*conditions, pays]), params=params)
+    return replace(direct, group=group, when=_all_of([*conditions, pays]) or None, params=params)
 
 
 def _moved(described: TensorMap, packed: Packed) -> TensorMap:

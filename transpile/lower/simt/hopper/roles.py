@@ -242,7 +242,8 @@ def _loads(
         tile = tile_of(copy)
         if isinstance(copy, Copy):
             slabs = slabs_of(tile, parts.get(tile.name))
-            described = box_of(ctx, copy.src, slabs, b.known(tile.shape[0]) or 0)
+            rows = b.known(tile.shape[0]) or 0
+            described = box_of(ctx, copy.src, slabs, rows, may_copy=True)
         else:
             assert copy.im2col is not None
             slabs = pixel_slabs(ctx, tile, copy.im2col)

@@ -89,11 +89,13 @@ def slabs_for(
     return None
 
 
-def box_of(ctx: Context, region: Region, slabs: Slabs, rows: int) -> TensorMap:
+def box_of(
+    ctx: Context, region: Region, slabs: Slabs, rows: int, *, may_copy: bool = False
+) -> TensorMap:
     """The map that moves `rows` rows of one slab between the region's tensor and shared memory.
 
-    Notes in the context what addresses and pitches have to be multiples of. Raises Unfit where no such
-    map exists.
+    Notes in the context what addresses and pitches have to be multiples of; with `may_copy` also pitches
+    that are known not to be: the map is then that of a copy. Raises Unfit where no such map exists.
     """
     tensor = region.buffer
     moving = [k for k, part in enumerate(region.ranges) if b.known(part.extent) != 1]
@@ -105,7 +107,7 @@ def box_of(ctx: Context, region: Region, slabs: Slabs, rows: int) -> TensorMap:
     strides = ctx.pitch(tensor)
     if not b.literal(strides[-1], 1):
         raise Unfit(f"neighbours in a row of {tensor.name} are not contiguous in memory")
-    align(ctx, tensor, strides[:-1])
+    align(ctx, tensor, strides[:-1], may_copy=may_copy)
     box = [1] * (last + 1)
     box[moving[0]], box[last] = rows, slabs.width
     return TensorMap(
@@ -120,20 +122,27 @@ def box_of(ctx: Context, region: Region, slabs: Slabs, rows: int) -> TensorMap:
     )
 
 
-def align(ctx: Context, tensor: Buffer, strides: tuple[Expr, ...]) -> None:
+def align(
+    ctx: Context, tensor: Buffer, strides: tuple[Expr, ...], *, may_copy: bool = False
+) -> None:
     """TMA wants 16-byte addresses and pitches: proven, or a condition of the launch."""
     ctx.aligned_tensors[tensor.name] = 16
     unit = 16 // tensor.dtype.bytes
     for stride in reversed(strides):
         if ctx.facts.divisible(stride, unit) or _follows(ctx, stride, unit):
             continue
-        if b.known(stride) is not None:
-            raise Unfit(
-                f"rows of {tensor.name} are {b.known(stride)} elements apart, "
-                f"and TMA wants multiples of {unit}"
-            )
+        if b.known(stride) is not None and not may_copy:
+            raise Unfit(far_apart(tensor, stride, unit))
         ctx.wants_variant = True
         ctx.aligned_pitches[stride] = max(ctx.aligned_pitches.get(stride, 1), unit)
+
+
+def far_apart(tensor: Buffer, stride: Expr, unit: int) -> str:
+    """Why there is no map of the tensor as it lies."""
+    return (
+        f"rows of {tensor.name} are {b.known(stride)} elements apart, "
+        f"and TMA wants multiples of {unit}"
+    )
 
 
 def _follows(ctx: Context, stride: Expr, unit: int) -> bool:

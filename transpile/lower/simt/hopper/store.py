@@ -83,7 +83,8 @@ def passage_of(ctx: Context, copy: Copy, roles: Roles, ring_bytes: int) -> Passa
     slabs = Slabs(rows=rows, width=slabs.width, count=count, row_bytes=slabs.row_bytes)
     kept = dict(ctx.aligned_tensors), dict(ctx.aligned_pitches), ctx.wants_variant
     try:
-        described = box_of(ctx, copy.dst, slabs, part_rows)
+        copied = any(b.known(stride) is not None for stride in ctx.aligned_pitches)
+        described = box_of(ctx, copy.dst, slabs, part_rows, may_copy=copied)
     except Unfit:
         ctx.aligned_tensors, ctx.aligned_pitches, ctx.wants_variant = kept
         return None
