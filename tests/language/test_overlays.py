@@ -38,3 +38,35 @@ def main(
     checked(tmp_path, text, arguments, target, rtol=1e-3)
     kernel = next(path for path in tmp_path.rglob("program.*") if path.suffix in (".cu", ".hip"))
     assert "union {" in kernel.read_text()
+
+
+@pytest.mark.parametrize(("target", "rows"), [(CUDA, 128), (HIP, 40)])
+def test_what_comes_later_may_be_larger(tmp_path: Path, target: str, rows: int) -> None:
+    """A tile between them starts behind the larger of the two that share bytes."""
+    text = f"""
+@T.prim_func
+def main(
+    X: T.Tensor(({rows}, 256), "float16"), Q: T.Tensor(({rows}, 128), "float16"),
+    O: T.Tensor(({rows}, 256), "float32"),
+):
+    with T.Kernel(1, threads=256) as bx:
+        x = T.alloc_shared(({rows}, 256), "float16")
+        q = T.alloc_shared(({rows}, 128), "float16")
+        o = T.alloc_shared(({rows}, 256), "float32")
+        f = T.alloc_fragment(({rows}, 256), "float32")
+        T.copy(X, x)
+        T.copy(Q, q)
+        for i, j in T.Parallel({rows}, 256):
+            f[i, j] = x[i, 255 - j] * 2
+        T.copy(f, o)
+        for i, j in T.Parallel({rows}, 256):
+            O[i, j] = o[i, 255 - j] + q[i, j % 128]
+"""
+    arguments = {
+        "X": values((rows, 256), "float16"),
+        "Q": values((rows, 128), "float16"),
+        "O": empty((rows, 256)),
+    }
+    checked(tmp_path, text, arguments, target, rtol=1e-3)
+    kernel = next(path for path in tmp_path.rglob("program.*") if path.suffix in (".cu", ".hip"))
+    assert "union {" in kernel.read_text()

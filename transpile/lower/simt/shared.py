@@ -324,6 +324,7 @@ def _dynamic(
     inside: dict[tuple[str, ...], list[str]] = {}
     total = 0
     groups = {name: group for group in ctx.overlays for name in group}
+    sizes = {name: size for name, _, size in lines}
     starts: dict[tuple[str, ...], int] = {}
     for index, (name, line, size) in enumerate(lines):
         align = line.align or line.dtype.bytes
@@ -334,7 +335,8 @@ def _dynamic(
         group = groups.get(name, (name,))
         start = starts.setdefault(group, -(-total // align) * align)
         placed[index] = replace(placed[index], offset=start)
-        total = max(total, start + size)
+        # A union takes the bytes of its largest member from where its first one stands.
+        total = max(total, start + max(sizes.get(other, 0) for other in group))
         inside.setdefault(group, []).append(member)
     members = [line for group, parts in inside.items() for line in _member(group, parts)]
     total = -(-total // 128) * 128
