@@ -16,6 +16,8 @@ CASES = {
     "row_sum_rows": Case("row_sum", ((((130, 1027), F32),),), {"block_M": 1}),
     "softmax": Case("softmax", ((((130, 777), F16),),), {"N": 777}),
     "softmax_rows": Case("softmax", ((((130 * 4 + 1, 77), F16),),), {"N": 77, "block_M": 4}),
+    # The weight is loaded once a core; no flag of its own is needed, and none is there.
+    "rms_norm": Case("rms_norm", ((((130, 200), F16), ((200,), F16)),), {"N": 200}),
     "softmax_even": Case("softmax", ((((130, 2048), F16),),), {"N": 2048}),
 }
 
