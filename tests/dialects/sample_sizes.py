@@ -65,6 +65,9 @@ SMALL: dict[str, Small] = {
     "quantize_fp8": Small({}, (((3, 333), F16),)),
     "top_k": Small({"N": 67, "k": 3}, (((5, 67), F32),)),
     "gemm": Small(TILE, (((65, 69), F16), ((69, 72), F16))),
+    "gemm_warp_specialized": Small(
+        {"block_N": 64, "block_K": 32}, (((130, 72), F16), ((72, 72), F16))
+    ),
     "gemm_bias_relu": Small(TILE, (((65, 69), F16), ((69, 67), F16), ((67,), F16))),
     "fp8_gemm": Small(TILE | {"block_K": 64, "threads": 128}, (((65, 133), F8), ((67, 133), F8))),
     "batched_gemm": Small(TILE, (((2, 65, 40), F16), ((2, 40, 67), F16))),

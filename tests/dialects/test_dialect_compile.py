@@ -7,38 +7,17 @@ All texts: `pytest -m slow tests/dialects/test_dialect_compile.py`.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from text_compilers import CLANG, LIKE_CUDA, NVCC, WAVES, clang_command, nvcc_command
 from tile2c.transpile.cli.main import main
 
-HERE = Path(__file__).parent
-STUBS, PRELUDE = HERE / "stubs", HERE.parent / "hip" / "prelude"
-SAMPLES = HERE.parents[1] / "samples"
-PRODUCTS = HERE.parent / "hip" / "gemms.py"
-CLANG, NVCC = shutil.which("clang-22"), shutil.which("nvcc")
-
-# target -> flags; what stands before the text where the dialect has no header for it
-WAVES: dict[str, tuple[str, ...]] = {
-    "dcu:gfx936": ("--offload-arch=gfx942", "-include", str(STUBS / "dcu" / "mmac.h")),
-    "dcu:gfx928": ("--offload-arch=gfx942", "-include", str(STUBS / "dcu" / "mmac.h")),
-    "dcu:gfx926": ("--offload-arch=gfx90a",),
-    "maca:xcore1000": ("--offload-arch=gfx90a", f"-I{STUBS / 'maca'}"),
-    "corex:ivcore11": (
-        "--offload-arch=gfx90a", "-include", str(STUBS / "wave64.h"), f"-I{STUBS / 'corex'}",
-    ),
-}  # fmt: skip
-LIKE_CUDA: dict[str, tuple[str, ...]] = {
-    "musa:mp_31": ("-D__MUSA_ARCH__=310", f"-I{STUBS / 'musa'}"),
-    "musa:mp_22": ("-D__MUSA_ARCH__=220", f"-I{STUBS / 'musa'}"),
-    "musa:mp_21": ("-D__MUSA_ARCH__=210", f"-I{STUBS / 'musa'}"),
-    "ppu:ppu_10": (f"-I{STUBS / 'ppu'}",),
-    "ppu:ppu_15": (f"-I{STUBS / 'ppu'}",),
-}
+SAMPLES = Path(__file__).parents[2] / "samples"
+PRODUCTS = SAMPLES.parent / "tests" / "hip" / "gemms.py"
 # source and defines of each text
 TEXTS: dict[str, tuple[Path, tuple[str, ...]]] = {
     "softmax": (SAMPLES / "softmax.py", ()),
@@ -65,10 +44,8 @@ def written(folder: Path, target: str, text: str) -> Path:
     return path
 
 
-def passes(command: list[str | None]) -> None:
-    done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, check=False
-    )
+def passes(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:4000]
 
 
@@ -78,13 +55,7 @@ def passes(command: list[str | None]) -> None:
 def test_through_clang(tmp_path: Path, target: str, text: str) -> None:
     path = written(tmp_path, target, text)
     assembly = tmp_path / "text.s"
-    passes(
-        [
-            CLANG, "-x", "hip", "--offload-device-only", "-O3", "-std=c++17", "-nogpuinc",
-            "-nogpulib", "--no-gpu-bundle-output", f"-I{PRELUDE}", "-Wall", "-Wextra", "-Werror",
-            *WAVES[target], "-S", str(path), "-o", str(assembly),
-        ]
-    )  # fmt: skip
+    passes(clang_command(target, path, assembly))
     unit = text != "softmax" and target not in ("dcu:gfx926", "corex:ivcore11")
     assert ("v_mfma" in assembly.read_text()) == unit
 
@@ -94,12 +65,7 @@ def test_through_clang(tmp_path: Path, target: str, text: str) -> None:
 @pytest.mark.parametrize("target", some(LIKE_CUDA))
 def test_through_nvcc(tmp_path: Path, target: str, text: str) -> None:
     path = written(tmp_path, target, text)
-    passes(
-        [
-            NVCC, "-x", "cu", "-arch=sm_80", "-std=c++17", "-rdc=true", "-ptx",
-            *LIKE_CUDA[target], str(path), "-o", str(tmp_path / "text.ptx"),
-        ]
-    )  # fmt: skip
+    passes(nvcc_command(target, path, tmp_path / "text.ptx"))
     if text != "softmax" and target != "musa:mp_21":
         made = (tmp_path / "text.ptx").read_text()
         assert ("__musa_" if target.startswith("musa") else "ppu.tc") in made

@@ -70,7 +70,12 @@ def text_of(folder: Path, text: str, target: str = CUDA, **defines: object) -> s
     """The generated kernel file of a program with one kernel."""
     out = folder / "out"
     tile2c.build(written(folder, text), out, target, defines, backend="emulate")
-    (path,) = [*out.glob("*.cu"), *out.glob("*.hip")]
+    return written_text(out)
+
+
+def written_text(out: Path) -> str:
+    """The one kernel file of a folder, whatever its dialect."""
+    (path,) = [x for x in out.iterdir() if x.is_file() and x.suffix != ".json"]
     return path.read_text(encoding="utf-8")
 
 
