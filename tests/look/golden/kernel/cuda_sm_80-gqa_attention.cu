@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    batch, length and kv_heads are free
 //   needs    Q, K and V at multiples of 16 bytes, O at multiples of 4 bytes
-//   text     sha256 b218ffc1b533  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 ccb8c03fbf3b  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int groups = 4;
@@ -142,8 +142,8 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
     float row_max[2][2];  // [block_M] over the block
     float max_before[2][2];  // [block_M] over the block
     float rescale[2][2];  // [block_M] over the block
-    float tile_sum[2][2];  // [block_M] over the block
-    float row_sum[2][2] = {};  // [block_M] over the block; T.clear(row_sum)
+    float row_sum[2][2];  // [block_M] over the block
+    float row_sum_part[2][2] = {};  // [block_M] each thread's part; T.clear(row_sum)
 
     const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -270,20 +270,17 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
                         S[m][n][h * 2 + v] =
                             exp2f(S[m][n][h * 2 + v] * scale - row_max[m][h] * scale);
 
+        // for i in T.Parallel(block_M)
+        for (int m = 0; m < 2; ++m)
+            for (int h = 0; h < 2; ++h) row_sum_part[m][h] *= rescale[m][h];
+
         // T.reduce_sum(S, tile_sum, dim=1)
         for (int m = 0; m < 2; ++m)
             for (int h = 0; h < 2; ++h) {
-                tile_sum[m][h] = 0.f;
                 UNROLL
                 for (int n = 0; n < 4; ++n)
-                    for (int v = 0; v < 2; ++v) tile_sum[m][h] += S[m][n][h * 2 + v];
-                tile_sum[m][h] = lanes_sum_4(tile_sum[m][h]);
+                    for (int v = 0; v < 2; ++v) row_sum_part[m][h] += S[m][n][h * 2 + v];
             }
-
-        // for i in T.Parallel(block_M)
-        for (int m = 0; m < 2; ++m)
-            for (int h = 0; h < 2; ++h)
-                row_sum[m][h] = row_sum[m][h] * rescale[m][h] + tile_sum[m][h];
 
         // for i, j in T.Parallel(block_M, dim)
         UNROLL
@@ -315,6 +312,10 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
                     mma(acc[m][n], a[m], b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]);
         }
     }
+
+    // row_sum: what the threads have gathered comes together, once
+    for (int m = 0; m < 2; ++m)
+        for (int h = 0; h < 2; ++h) row_sum[m][h] = lanes_sum_4(row_sum_part[m][h]);
 
     // for i, j in T.Parallel(block_M, dim)
     UNROLL

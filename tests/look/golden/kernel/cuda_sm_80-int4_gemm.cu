@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin int4_gemm.cu -o int4_gemm.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 922628071d7a  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 2bd0997a5e3e  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int group_size = 128;
@@ -29,6 +29,12 @@ template <typename T, int n>
 struct alignas(n * sizeof(T)) Pack {
     T at[n];
 };
+
+// Reads n neighbours in one access.
+template <typename T, int n>
+static __device__ void load_vector(T (&dst)[n], const T* src) {
+    *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+}
 
 // Writes n neighbours in one access.
 template <typename T, int n>
@@ -161,9 +167,11 @@ static __device__ void int4_gemm_block(
         UNROLL
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 16 + threadIdx.x / 8, j = threadIdx.x % 8 * 8;
+            __align__(4) signed char B_shared_part[4];
+            load_vector(B_shared_part, &B_shared[stage][i][j / 2]);
             __align__(16) half W_shared_part[8];
             for (int v = 0; v < 8; ++v) {
-                const signed char both = B_shared[stage][i][(j + v) / 2];
+                const signed char both = B_shared_part[v / 2];
                 // Shifted to the top and back, the lower half keeps its sign.
                 const signed char weight =
                     (j + v) % 2 == 0 ? (signed char)(both << 4) >> 4 : both >> 4;

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin online_softmax.cu -o online_softmax.cubin
 //   launch   grid ((M + 3) / 4), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 75616d542a87  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 802fb4a684fe  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr float LOG2_E = 1.44269504f;
@@ -74,8 +74,8 @@ static __device__ void online_softmax_block(const half* __restrict__ X,  // [M, 
     float x[4][8];  // [block_M, block_N] over the block
     float largest;  // [block_M] over the block
     float before;  // [block_M] over the block
-    float sums = {};  // [block_M] over the block; T.clear(sums)
-    float tile_sums;  // [block_M] over the block
+    float sums;  // [block_M] over the block
+    float sums_part = {};  // [block_M] each thread's part; T.clear(sums)
 
     const int bx = blockIdx.x;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -113,16 +113,17 @@ static __device__ void online_softmax_block(const half* __restrict__ X,  // [M, 
         for (int c = 0; c < 4; ++c)
             for (int v = 0; v < 8; ++v) x[c][v] = exp2f(x[c][v] - largest);
 
+        // for i in T.Parallel(block_M)
+        sums_part *= exp2f(before - largest);
+
         // T.reduce_sum(x, tile_sums, dim=1)
-        tile_sums = 0.f;
         UNROLL
         for (int c = 0; c < 4; ++c)
-            for (int v = 0; v < 8; ++v) tile_sums += x[c][v];
-        tile_sums = warp_sum(tile_sums);
-
-        // for i in T.Parallel(block_M)
-        sums = sums * exp2f(before - largest) + tile_sums;
+            for (int v = 0; v < 8; ++v) sums_part += x[c][v];
     }
+
+    // sums: what the threads have gathered comes together, once
+    sums = warp_sum(sums_part);
 
     // for i in T.Parallel(block_M)
     sums = 1.f / sums;
