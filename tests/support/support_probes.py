@@ -13,7 +13,7 @@ from tile2c.transpile.diagnostics import Diagnostics, Severity
 from tile2c.transpile.pipeline import Request, generate
 from tile2c.transpile.stage import parse_defines, vocabulary
 
-TARGETS = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx942", "ascendc:ascend910b")
+TARGETS = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx942", "ascendc:ascend910b", "bang:mtp_372")
 HEAD = "import tilelang\nimport tilelang.language as T\n\n"
 FRAME = """\
 @T.prim_func

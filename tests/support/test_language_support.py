@@ -17,7 +17,8 @@ it (tests/support/support_probes.py): `yes`, or the code with which it is refuse
 The page is made by `pytest tests/support --update-golden`.
 
 Targets stand for their kind: `{TARGETS[0]}` for CUDA and the dialects that follow it, `{TARGETS[1]}`
-for Hopper's own text, `{TARGETS[2]}` for HIP, `{TARGETS[3]}` for cores without threads.
+for Hopper's own text, `{TARGETS[2]}` for HIP, `{TARGETS[3]}` and `{TARGETS[4]}` for cores
+without threads.
 """
 SECTIONS = {
     "Declarations, allocations, launch": vocabulary.DECLARATIONS | vocabulary.ALLOCATIONS,
@@ -47,8 +48,8 @@ def page(folder: Path) -> str:
         lines += [
             f"## {title}",
             "",
-            "| name | CUDA | Hopper | HIP | Ascend C |",
-            "| --- " * 5 + "|",
+            "| name | CUDA | Hopper | HIP | Ascend C | BANG C |",
+            "| --- " * 6 + "|",
         ]
         for name in listed(frozenset(names) - seen):
             answers = [answer(name, target, folder) for target in TARGETS]

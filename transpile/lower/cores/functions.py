@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from tile2c.transpile.ir.dtypes import FLOAT32
-from tile2c.transpile.ir.expr import Binary, Call, Const, Expr
+from tile2c.transpile.ir.dtypes import BOOL, FLOAT32
+from tile2c.transpile.ir.expr import Binary, Call, Compare, Const, Expr, Select
 from tile2c.transpile.lower.cores.calls import mode, number_of
 from tile2c.transpile.lower.cores.values import Value
 
@@ -60,6 +60,8 @@ class Functions:
             raise self.v.none(f"{name} of {dtype}", expr)
         if name in _COMPOSED:
             return self.v.evaluate(_composed(expr), want)
+        if name == "trunc" and not self.v.tiles.target.can("Cast", "float32"):
+            return self.v.evaluate(_truncated(expr), want)
         a = self.v.evaluate(expr.args[0])
         if name in _ROUND:
             return self.rounded(a, name, want, expr)
@@ -80,7 +82,7 @@ class Functions:
         if name == "rsqrt":
             return (*found, "Sqrt")
         if name in _ROUND:
-            return (_WHOLE[name], "Cast") if name in _WHOLE else ("Cast",)
+            return (_WHOLE.get(name, "Floor"), "Cast")
         return found
 
     def natural(
@@ -122,3 +124,13 @@ def _composed(expr: Call) -> Expr:
         return binary("-", binary("*", inner, number(2)), number(1))
     power = Call(dtype=dtype, function="exp", args=(binary("*", x, number(-1)),))
     return binary("/", number(1), binary("+", power, number(1)))
+
+
+def _truncated(expr: Call) -> Expr:
+    """trunc(x) = floor(|x|), with x's sign."""
+    dtype, x = expr.dtype, expr.args[0]
+    size = Call(dtype=dtype, function="abs", args=(x,))
+    whole = Call(dtype=dtype, function="floor", args=(size,))
+    negative = Binary(dtype=dtype, op="*", a=whole, b=Const(dtype=dtype, value=-1), span=expr.span)
+    above = Compare(dtype=BOOL, op=">=", a=x, b=Const(dtype=dtype, value=0))
+    return Select(dtype=dtype, condition=above, a=whole, b=negative, span=expr.span)
