@@ -84,7 +84,11 @@ def _over_layout(ctx: Context, loop: ParallelLoop, layout: Layout, names: list[s
     frames: list[CStmt] = []
     taken: list[str] = []
     vector_var: Expr | None = None
-    for dim, digit in layout.value_digits():
+    visited = layout.value_digits()
+    if any(buffer.scope == "global" for buffer, _ in accesses):
+        # Row by row: a row's place in memory, and whether it is inside, are found once.
+        visited = tuple(sorted(visited, key=lambda found: found[0]))
+    for dim, digit in visited:
         name = ctx.namer.ours(digit.name, f"{digit.name}_{names[dim]}")
         taken.append(name)
         digits[(dim, digit)] = b.local(name)
@@ -213,7 +217,7 @@ def _fixed_chunks(
     turn: Expr = const(0)
     if turns > 1:
         turn = _scoped(ctx, "turn", "turn_of_copy")
-        frames = [changed(loop_over(_variable(turn), const(turns)), unroll=turns <= 16)]
+        frames = [_turns(ctx, loop, _variable(turn), turns)]
     thread = ctx.thread()
     if ctx.threads % row == 0 and chunks % ctx.threads == 0 and last > 0:
         # Whole rows a turn: the column stays the thread's own.
@@ -236,6 +240,16 @@ def _fixed_chunks(
     lead = _decode(rows, sizes[:last], names[:last])
     coordinates += [*lead, (names[last], b.mul(column, const(width)))]
     return frames, coordinates, masks
+
+
+def _turns(ctx: Context, loop: ParallelLoop, name: str, turns: int) -> Loop:
+    """The loop over a thread's turns. Copies that are started are few instructions each; element by
+    element, in the variant for any rows, they are many, and stand one turn after the other."""
+    frame = loop_over(name, const(turns))
+    if turns > 16:
+        return frame
+    copies = loop.asynchronous and ctx.variant
+    return changed(frame, copies=copies, unroll=not copies)
 
 
 def _decode(index: Expr, sizes: list[int], names: list[str]) -> list[tuple[str, Expr]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tile2c.transpile.ir.dtypes import INT32
+from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Const, Expr, Select, Var, const
 from tile2c.transpile.ir.forms import Jump, Let, Pipelined, Stmt
 from tile2c.transpile.ir.walk import statements
@@ -23,6 +23,7 @@ from tile2c.transpile.lower.plan import (
     CStmt,
     Declarator,
     Do,
+    Escape,
     Lambda,
     Local,
     Loop,
@@ -209,7 +210,12 @@ class _Pipeline:
             rolled=b.known(ahead) != 1,
             dtype=INT32,
         )
-        section = Section(body=(declared, loop) if declared else (loop,))
+        started: CStmt = loop
+        if self.ctx.variant:
+            started = Branch(
+                condition=_aligned(), then=(loop,), remark="copies that run ahead of their use"
+            )
+        section = Section(body=(declared, started) if declared else (started,))
         return Step(
             body=(section,),
             accesses=self._writes(0),
@@ -246,17 +252,36 @@ class _Pipeline:
         issue = self._issue(load, stop)
         wait = self._wait(ahead)
         body += [wait, issue] if ahead else [issue, wait]
+        start, remark = self._start(), ""
+        if ahead and self.ctx.variant:
+            remark = "where nothing runs ahead, rounds before the first one only load"
+            early = b.both([b.negate(_aligned()), b.less(self.round, start)])
+            body.append(
+                Step(
+                    body=(
+                        Escape(
+                            kind="continue",
+                            condition=early,
+                            remark="so far there is nothing to multiply",
+                        ),
+                    )
+                )
+            )
+            # Ordinary loads would make the text long: they stand once, in the loop.
+            first = b.sub(b.add(start, const(1)), self.depth)
+            start = Select(dtype=INT32, condition=_aligned(), a=start, b=first, lazy=False)
         body += self.lower_body(rest_of(self.stmt, self.staging.loads, self.bound, self.fixed))
         if self.counted:
             body.append(Step(body=(self._next(slot),)))
         frame = Loop(
             var=self.var,
-            start=self._start(),
+            start=start,
             stop=stop,
             step=const(1),
             body=(),
             dtype=INT32,
             comments=(*self.stmt.comments, self.stmt.quote),
+            remark=remark,
         )
         runs = self._surely(1)
         return LoopStep(
@@ -297,6 +322,11 @@ class _Pipeline:
         guarded = Branch(condition=b.less(later, stop), then=(start,))
         commit = self._commit("empty groups at the end keep the count for copies_wait right")
         return Step(body=(guarded, *commit), accesses=self._writes(ahead), quote=self.loads)
+
+
+def _aligned() -> Expr:
+    """Whether this variant of the text knows that rows start where wide accesses may."""
+    return b.local("aligned", BOOL)
 
 
 def _counters(fill: str, use: str) -> Local:

@@ -220,6 +220,7 @@ class VectorMoves:
         size = self.it.width * source.dtype.bytes
         if self.ctx.variant:
             template = (*template, b.local("aligned"))
+            self.ctx.need("pack")
         whole = valid is not None and self._all_or_nothing(source.buffer)
         kind: CopyKind = "inside" if valid is None else "whole" if whole else "part"
         function = self.ctx.copy_name(size, kind)

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin batched_gemm.cu -o batched_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, batch), block 128, no dynamic shared memory
 //   sizes    batch, M, N and K are free
-//   text     sha256 8e906507d623  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 83ed3038bb52  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -18,6 +18,9 @@ constexpr int num_stages = 3;
 
 // The body is long and runs a few times: unrolled, it would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
+
+// Copies that are started are unrolled. Element by element they would be long text: it stands once.
+#define UNROLL_COPIES _Pragma("unroll (aligned ? 16 : 1)")
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
@@ -50,8 +53,10 @@ static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) 
 // aligned rows end between copies.
 template <int n, bool aligned, typename T>
 static __device__ void copy_async(T* shared, const T* global, int valid) {
-    if (!aligned) {  // no such copy starts at any address: element by element
-        for (int v = 0; v < n; ++v) shared[v] = v < valid ? global[v] : T();
+    if (!aligned) {  // no such copy starts at any address: element by element, kept in one access
+        Pack<T, n> found;
+        for (int v = 0; v < n; ++v) found.at[v] = v < valid ? global[v] : T();
+        *reinterpret_cast<Pack<T, n>*>(shared) = found;
         return;
     }
     const unsigned dst = __cvta_generic_to_shared(shared);
@@ -118,7 +123,7 @@ static __device__ void batched_gemm_block(const half* __restrict__ A,  // [batch
     int fill = 0, stage = 0;  // stages: loaded next, in use
     auto load_tiles = [&](int ko) {
         // T.copy(A[bz, by * block_M, ko * block_K], A_shared)
-        UNROLL
+        UNROLL_COPIES
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 32 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;
@@ -127,7 +132,7 @@ static __device__ void batched_gemm_block(const half* __restrict__ A,  // [batch
                                    valid);
         }
         // T.copy(B[bz, ko * block_K, bx * block_N], B_shared)
-        UNROLL
+        UNROLL_COPIES
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int row = ko * block_K + i, col = bx * block_N + j;
@@ -141,19 +146,23 @@ static __device__ void batched_gemm_block(const half* __restrict__ A,  // [batch
     };
 
     const int ko_end = (K + block_K - 1) / block_K;
-    ROLLED
-    for (int ko = 0; ko < num_stages - 1; ++ko) {
-        if (ko < ko_end) load_tiles(ko);
-        copies_commit();
+    if (aligned) {  // copies that run ahead of their use
+        ROLLED
+        for (int ko = 0; ko < num_stages - 1; ++ko) {
+            if (ko < ko_end) load_tiles(ko);
+            copies_commit();
+        }
     }
 
     // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
-    for (int ko = 0; ko < ko_end; ++ko) {
+    // where nothing runs ahead, rounds before the first one only load
+    for (int ko = aligned ? 0 : 1 - num_stages; ko < ko_end; ++ko) {
         copies_wait<num_stages - 2>();  // this thread's part of tile ko has arrived
         // tile ko is complete for all threads; nobody still reads the stage refilled next
         __syncthreads();
         if (ko + num_stages - 1 < ko_end) load_tiles(ko + num_stages - 1);
         copies_commit();  // empty groups at the end keep the count for copies_wait right
+        if (!aligned && ko < 0) continue;  // so far there is nothing to multiply
 
         // T.gemm(A_shared, B_shared, C_local)
         for (int k = 0; k < block_K; k += 16) {
@@ -176,8 +185,8 @@ static __device__ void batched_gemm_block(const half* __restrict__ A,  // [batch
     // T.copy(C_local, C[bz, by * block_M, bx * block_N])
     UNROLL
     for (int m = 0; m < 4; ++m)
-        for (int n = 0; n < 8; ++n)
-            for (int h = 0; h < 2; ++h) {
+        for (int h = 0; h < 2; ++h)
+            for (int n = 0; n < 8; ++n) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = warp_n + n * 8 + lane % 4 * 2;
                 const int row = by * block_M + i, col = bx * block_N + j;
                 if (row >= M) continue;  // the last tile may reach past the edge

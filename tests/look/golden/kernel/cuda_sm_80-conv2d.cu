@@ -6,7 +6,7 @@
 //   launch   grid (1, (N * 64 * 64 + 127) / 128), block 128, no dynamic shared memory
 //   sizes    N is free
 //   needs    data and kernel at multiples of 16 bytes, out at multiples of 4 bytes
-//   text     sha256 104a1a249c04  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 b2d7129fa9c5  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int H = 64;
@@ -178,8 +178,8 @@ extern "C" __global__ void __launch_bounds__(128) conv2d(
     // T.copy(out_local, out_flat[by * block_M, bx * block_N])
     UNROLL
     for (int m = 0; m < 4; ++m)
-        for (int n = 0; n < 8; ++n)
-            for (int h = 0; h < 2; ++h) {
+        for (int h = 0; h < 2; ++h)
+            for (int n = 0; n < 8; ++n) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = warp_n + n * 8 + lane % 4 * 2;
                 __align__(4) half out_part[2];
                 for (int v = 0; v < 2; ++v)

@@ -7,7 +7,7 @@
 //            memory
 //   sizes    batch, heads, seq_q and seq_kv are free
 //   needs    Q, K and V at multiples of 16 bytes, O at multiples of 4 bytes, seq_kv >= seq_q
-//   text     sha256 20fa8a066215  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 830ebfd6b3ee  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -331,8 +331,8 @@ extern "C" __global__ void __launch_bounds__(128) flash_attention(
     // T.copy(acc, O[bz, by, bx * block_M : (bx + 1) * block_M, :])
     UNROLL
     for (int m = 0; m < 2; ++m)
-        for (int n = 0; n < 16; ++n)
-            for (int h = 0; h < 2; ++h) {
+        for (int h = 0; h < 2; ++h)
+            for (int n = 0; n < 16; ++n) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = n * 8 + lane % 4 * 2;
                 const int row = bx * block_M + i;
                 if (row >= seq_q) continue;  // the last tile may reach past the edge

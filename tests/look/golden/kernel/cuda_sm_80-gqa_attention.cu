@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    batch, length and kv_heads are free
 //   needs    Q, K and V at multiples of 16 bytes, O at multiples of 4 bytes
-//   text     sha256 ccb8c03fbf3b  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 041f4994ca72  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int groups = 4;
@@ -327,8 +327,8 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
     // T.copy(acc, O[bz, bx * block_M : (bx + 1) * block_M, by, :])
     UNROLL
     for (int m = 0; m < 2; ++m)
-        for (int n = 0; n < 16; ++n)
-            for (int h = 0; h < 2; ++h) {
+        for (int h = 0; h < 2; ++h)
+            for (int n = 0; n < 16; ++n) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = n * 8 + lane % 4 * 2;
                 const int plane = bx * block_M + i;
                 if (plane >= length) continue;  // the last tile may reach past the edge

@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    total, heads and edges are free
 //   needs    Q, K and V at multiples of 16 bytes
-//   text     sha256 528b15249c72  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 c8cd0c14f087  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -332,8 +332,8 @@ extern "C" __global__ void __launch_bounds__(128) varlen_attention(
     // for i, j in T.Parallel(block_M, dim)
     UNROLL
     for (int m = 0; m < 2; ++m)
-        for (int n = 0; n < 16; ++n)
-            for (int h = 0; h < 2; ++h) {
+        for (int h = 0; h < 2; ++h)
+            for (int n = 0; n < 16; ++n) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = n * 8 + lane % 4 * 2;
                 const int plane = start + first + i;
                 for (int v = 0; v < 2; ++v) {

@@ -12,7 +12,7 @@
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
 //   repack   K % 8 != 0 or N % 8 != 0: where that pays, A and B are copied to aligned rows of a
 //            workspace first, C is copied from there at the end
-//   text     sha256 aa23bc888a4b  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 b09f86227912  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -26,6 +26,9 @@ constexpr int ring_stages = 6;
 
 // The body is long and runs a few times: unrolled, it would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
+
+// Copies that are started are unrolled. Element by element they would be long text: it stands once.
+#define UNROLL_COPIES _Pragma("unroll (aligned ? 16 : 1)")
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
@@ -417,7 +420,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
     int fill = 0, stage = 0;  // stages: loaded next, in use
     auto load_tiles = [&](int ko) {
         // T.copy(A[by * block_M, ko * block_K], A_shared)
-        UNROLL
+        UNROLL_COPIES
         for (int turn = 0; turn < 2; ++turn) {
             const int i = turn * 64 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;
@@ -425,7 +428,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
             copy_elements<8>(&A_shared[fill][i][A_col(i, j)], A_src + size_t(turn * 64) * K, valid);
         }
         // T.copy(B[ko * block_K, bx * block_N], B_shared)
-        UNROLL
+        UNROLL_COPIES
         for (int turn = 0; turn < 2; ++turn) {
             const int i = turn * 16 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int row = ko * block_K + i, col = bx * block_N + j;
@@ -438,7 +441,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
     };
 
     const int ko_end = (K + block_K - 1) / block_K;
-    if (aligned) {
+    if (aligned) {  // copies that run ahead of their use
         ROLLED
         for (int ko = 0; ko < num_stages - 1; ++ko) {
             if (ko < ko_end) load_tiles(ko);
@@ -446,12 +449,12 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
     }
 
     // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
-    // rounds before the first only load: without copies that run ahead, here
+    // where nothing runs ahead, rounds before the first one only load
     for (int ko = aligned ? 0 : 1 - num_stages; ko < ko_end; ++ko) {
         // tile ko is complete for all threads; nobody still reads the stage refilled next
         __syncthreads();
         if (ko + num_stages - 1 < ko_end) load_tiles(ko + num_stages - 1);
-        if (!aligned && ko < 0) continue;
+        if (!aligned && ko < 0) continue;  // so far there is nothing to multiply
 
         // T.gemm(A_shared, B_shared, C_local)
         for (int k = 0; k < block_K; k += 16) {
