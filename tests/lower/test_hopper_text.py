@@ -88,6 +88,15 @@ MAJORS = [
     {**SMALL, "trans_A": a, "trans_B": b, "dtype": kind, "out_dtype": kind}
     for a, b, kind in ((True, False, "float16"), (False, True, "float16"), (True, True, "bfloat16"))
 ]
+BYTES = {"block_M": 128, "block_N": 128, "block_K": 128, "threads": 256, "trans_B": True}
+MORE = [  # 8-bit types, and tiles that are computed turned
+    {**BYTES, "dtype": "float8_e4m3fn"},
+    {**BYTES, "dtype": "float8_e4m3fn", "block_N": 192},
+    {**BYTES, "dtype": "float8_e4m3fn", "block_K": 256, "fast_accumulation": True},
+    {**BYTES, "dtype": "int8", "acc_dtype": "int32", "out_dtype": "int32"},
+    {"block_M": 16, "block_N": 64, "block_K": 128, "num_stages": 8},
+    {"block_M": 256, "block_N": 128, "block_K": 64, "threads": 256},
+]
 SHORT = [TILES[0], TILES[7], MAJORS[2]]
 
 
@@ -121,7 +130,9 @@ def test_text_compiles_as_it_should(tmp_path: Path, defines: dict[str, object]) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("defines", [x for x in (*TILES, *MAJORS) if x not in SHORT], ids=str)
+@pytest.mark.parametrize(
+    "defines", [x for x in (*TILES, *MAJORS, *MORE) if x not in SHORT], ids=str
+)
 def test_more_text_compiles_as_it_should(tmp_path: Path, defines: dict[str, object]) -> None:
     check(tmp_path, "product", defines)
 
