@@ -35,6 +35,7 @@ from tile2c.transpile.lower.simt.gaps import NoPlaceForBarrier
 from tile2c.transpile.lower.simt.hopper import memory
 from tile2c.transpile.lower.simt.hopper.calls import READY, call, do, ring_helpers
 from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwritten_sums
+from tile2c.transpile.lower.simt.hopper.long_first import long_blocks_first
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
 from tile2c.transpile.lower.simt.hopper.producer import produce
@@ -255,7 +256,7 @@ class WithRoles(ordinary.LoweredLaunch):
         lines, order = self._block_indices(steps), self.ctx.launch.order
         (theirs,) = self.ctx.function.launches
         if order is None or theirs.order is not None:
-            return lines
+            return long_blocks_first(self.ctx, self.roles, lines)
         reason = f"Panels of {order.panel} rows of tiles: blocks that run together share operands"
         return [replace(line, comments=(reason,) if line.comments else ()) for line in lines]
 
