@@ -127,6 +127,27 @@ def test_a_full_disk(tmp_path: Path) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
+def test_a_read_only_folder(tmp_path: Path) -> None:
+    """Nothing is written, and the message says why; what is there is still checked and run."""
+    out = tmp_path / "out"
+    assert main([str(SAMPLES / "row_sum.py"), "-o", str(out)]) == 0
+    before = files(out)
+    bound = subprocess.run(["mount", "--bind", str(out), str(out)], capture_output=True)
+    if bound.returncode:
+        pytest.skip("no folder can be made read-only here")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(out)], check=True)
+        done = command(str(SAMPLES / "gemm.py"), "-o", str(out))
+        assert done.returncode == 1 and "error[T2C606]" in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr and "ead-only" in done.stderr
+        assert command(str(SAMPLES / "row_sum.py"), "-o", str(out)).returncode == 0
+        assert command(str(SAMPLES / "row_sum.py"), "-o", str(out), "--check").returncode == 0
+        assert command("run", str(out), "--backend", "emulate").returncode == 0
+    finally:
+        subprocess.run(["umount", str(out)], check=True)
+    assert files(out) == before
+
+
 def files(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
