@@ -4,10 +4,11 @@ Each example is run in a process of its own, as its author wrote it, with a stan
 (tilelang_standin.py) and at the sizes of runs.toml.
 
     python tests/examples/reference_runs.py EXAMPLES OUT [--dry] [--jobs N] [--part I/N] [FILE ...]
+    python tests/examples/reference_runs.py EXAMPLES OUT --emulate --call 'main(1, 2, 128, ...)' FILE
 
 needs torch; a device unless `--dry`, with which kernels are only made and their arguments bound. One line
-a file, and
-the counts. Texts stay in OUT, so that a dry run elsewhere can make them beforehand.
+a file, and the counts. With `--emulate` the emulator runs them, at small sizes that `--call` gives. Texts
+stay in OUT, so that a dry run elsewhere can make them beforehand.
 """
 
 from __future__ import annotations
@@ -38,17 +39,19 @@ def table() -> dict[str, dict[str, Any]]:
     return tomllib.loads((HERE / "runs.toml").read_text(encoding="utf-8"))
 
 
-def run_here(root: Path, name: str, out: Path, *, dry: bool) -> dict[str, Any]:
+def run_here(
+    root: Path, name: str, out: Path, *, dry: bool, emulate: bool = False, call: str = ""
+) -> dict[str, Any]:
     """Runs one example in this process; what became of it."""
     import torch
 
     sys.path.insert(0, str(HERE))
     import tilelang_standin as standin
 
-    run = table().get(name, {})
-    settings = standin.Settings(out, dry=dry)
+    run = {"call": call} if call else table().get(name, {})
+    settings = standin.Settings(out, dry=dry, emulate=emulate)
     standin.install(settings)
-    if dry:
+    if dry or emulate:
         _without_device(torch)
     path = root / name
     sys.path.insert(0, str(path.parent))
@@ -170,14 +173,25 @@ def main() -> int:
     parser.add_argument("files", nargs="*")
     parser.add_argument("--dry", action="store_true")
     parser.add_argument("--one")
+    parser.add_argument("--emulate", action="store_true")
+    parser.add_argument("--call", default="")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=SECONDS)
     parser.add_argument("--part", default="0/1")
     options = parser.parse_intermixed_args()
     root, out = options.root.resolve(), options.out.resolve()
+    if options.emulate and options.files:
+        (options.one,) = options.files
     if options.one:
         with contextlib.redirect_stdout(sys.stderr):
-            found = run_here(root, options.one, out, dry=options.dry)
+            found = run_here(
+                root,
+                options.one,
+                out,
+                dry=options.dry,
+                emulate=options.emulate,
+                call=options.call,
+            )
         print(MARK + json.dumps(found))
         return 0
     sys.path.insert(0, str(HERE))
