@@ -12,6 +12,7 @@ from cores_harness import HEADER, PROGRAMS, SAMPLES, arguments, built, lowered
 from tile2c.runtime.errors import KernelError
 from tile2c.transpile.diagnostics import Diagnostic, InputError
 from tile2c.transpile.ir.interpret import run
+from tile2c.transpile.lower.cores import print_plan
 
 TARGET = "bang:mtp_372"
 SIZES: dict[str, list[dict[str, int]]] = {
@@ -121,3 +122,13 @@ def test_division_is_a_reciprocal_where_there_is_none() -> None:
     assert "__bang_recip" in text
     assert "__bang_div" not in text
     assert "__bang_div" in lowered(PROGRAMS / "functions.py", {}, "bang:mtp_592").text
+
+
+@pytest.mark.parametrize("name", ["softmax", "weights_products", "additions", "column_strips"])
+def test_the_plan_can_be_read(name: str) -> None:
+    path = PROGRAMS / f"{name}.py" if (PROGRAMS / f"{name}.py").exists() else SAMPLES / f"{name}.py"
+    plan = lowered(path, {}, TARGET).plan
+    assert plan is not None
+    text = print_plan(plan)
+    assert text.startswith(f"plan {plan.name}\n")
+    assert "choice copies of tiles loaded or stored ahead: 2" in text or "units meet" not in text

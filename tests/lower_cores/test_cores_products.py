@@ -44,7 +44,12 @@ CASES: dict[str, tuple[str, dict[str, object], list[Sizes]]] = {
         [*CORNERS, {"M": 270, "N": 30, "K": 7}],
     ),
     "large_bias": ("gemm_bias_relu", {"block_N": 512}, [*CORNERS, {"M": 20, "N": 600, "K": 20}]),
-    "float": ("matmul", {**SMALL, **FLOAT, "transpose_B": True}, CORNERS),
+    "odd_float": (
+        "matmul",
+        {"block_M": 24, "block_N": 40, "block_K": 20, **FLOAT, "transpose_A": True},
+        CORNERS,
+    ),
+    "deep_float": ("matmul", {"block_M": 96, "block_K": 300, **FLOAT}, CORNERS),
     "odd_bytes": ("matmul", {"block_M": 24, "block_N": 40, "block_K": 20, **BYTES}, CORNERS),
     "staged": ("staged", {}, [*CORNERS, NOTHING]),
     "gelu": ("gelu", {}, [*CORNERS, NOTHING]),
@@ -56,13 +61,13 @@ CASES: dict[str, tuple[str, dict[str, object], list[Sizes]]] = {
     "attention_grouped": ("gqa_attention", {"dim": 64}, GROUPED),
 } | {
     f"{name}_{order}": ("matmul", {**SMALL, **types, "transpose_A": a, "transpose_B": b}, CORNERS)
-    for name, types in (("half", HALF), ("brain", BRAIN), ("bytes", BYTES))
+    for name, types in (("half", HALF), ("brain", BRAIN), ("bytes", BYTES), ("float", FLOAT))
     for order, a, b in (("nn", False, False), ("nt", False, True), ("tn", True, False))
 }
 
 # The rest covers the same mechanisms in other mixtures.
 QUICK = {
-    "gemm", "gemm_bias_relu", "split_k", "odd_tiles", "float", "gelu", "two_products",
+    "gemm", "gemm_bias_relu", "split_k", "odd_tiles", "odd_float", "gelu", "two_products",
     "in_place", "attention", "half_tn", "bytes_nn", "bytes_tn", "brain_nt",
 }  # fmt: skip
 

@@ -235,6 +235,8 @@ class Attempt:
 
     def _choices(self, cut: Cut | None) -> tuple[Choice, ...]:
         assert self.fit is not None
+        queued = self.target.order == "queues"
+        copies = "copies of queued tiles" if queued else "copies of tiles loaded or stored ahead"
         found = [
             Choice(
                 name="blocks",
@@ -243,7 +245,7 @@ class Attempt:
                 if self.grid.persistent
                 else "no more blocks than cores",
             ),
-            Choice(name="copies of queued tiles", value=self.fit.depth, reason=self.fit.reason),
+            Choice(name=copies, value=self.fit.depth, reason=self.fit.reason),
         ]
         if cut is not None:
             what = "rows" if cut.rows else "columns"

@@ -13,6 +13,8 @@ from tile2c.transpile.lower.cores.plan import (
     CoresPlan,
     CrossFlag,
     CubeCall,
+    ElementOf,
+    EndOfTurn,
     Leave,
     Local,
     Loop,
@@ -21,6 +23,7 @@ from tile2c.transpile.lower.cores.plan import (
     ReadElement,
     Step,
     Strides,
+    TakeCopy,
     TensorRef,
     TileRef,
     VectorCall,
@@ -28,7 +31,7 @@ from tile2c.transpile.lower.cores.plan import (
     Word,
     WriteElement,
 )
-from tile2c.transpile.lower.plan import CCall, Wide
+from tile2c.transpile.lower.plan import CCall, Element, Wide
 
 
 def print_plan(plan: CoresPlan) -> str:
@@ -84,9 +87,10 @@ def _step(given: Step) -> tuple[str, list[tuple[str, tuple[Step, ...]]]]:
     if isinstance(step, CrossFlag):
         return f"{step.action} {step.flag} {step.unit}", []
     if isinstance(step, CopyIn):
-        return f"MTE2 {_argument(step.dst)} <- {_region(step)}", []
+        return f"MTE2 {_argument(step.dst)} <- {_region(step)}{_ahead(step)}", []
     if isinstance(step, CopyOut):
-        return f"MTE3 {_region(step)} <- {_argument(step.src)}", []
+        sign = "+=" if step.adds else "<-"
+        return f"MTE3 {_region(step)} {sign} {_argument(step.src)}{_ahead(step)}", []
     if isinstance(step, QueueStep):
         return f"{step.action} {step.tile}", []
     if isinstance(step, Order):
@@ -107,8 +111,16 @@ def _step(given: Step) -> tuple[str, list[tuple[str, tuple[Step, ...]]]]:
     if isinstance(step, Branch):
         sides = [("", step.then)] + ([("else", step.orelse)] if step.orelse else [])
         return f"if {show(step.condition)}", sides
+    if isinstance(step, TakeCopy):
+        return f"{step.tile} is copy {show(step.copy)}", []
+    if isinstance(step, EndOfTurn):
+        return "units meet", []
     assert isinstance(step, Leave)
     return step.kind, []
+
+
+def _ahead(step: CopyIn | CopyOut) -> str:
+    return " without waiting" if step.ahead else ""
 
 
 def _region(step: CopyIn | CopyOut) -> str:
@@ -121,6 +133,9 @@ def _argument(part: object) -> str:
         return f"{part.handle}[{show(part.offset)}]"
     if isinstance(part, TileRef):
         return part.tile if part.offset is None else f"{part.tile}[{show(part.offset)}]"
+    if isinstance(part, ElementOf):
+        element = f"element {_argument(part.ref)}"
+        return f"1 / {element}" if part.inverse else element
     if isinstance(part, Word):
         return part.text
     if isinstance(part, Strides):
@@ -142,6 +157,8 @@ def show(expr: object) -> str:
         return f"({show(expr.condition)} ? {show(expr.a)} : {show(expr.b)})"
     if isinstance(expr, e.Cast):
         return f"{expr.dtype}({show(expr.a)})"
+    if isinstance(expr, Element):
+        return expr.array + "".join(f"[{show(part)}]" for part in expr.subscripts)
     if isinstance(expr, Wide):
         return f"wide({show(expr.a)})"
     if isinstance(expr, CCall):

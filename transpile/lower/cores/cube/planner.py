@@ -20,7 +20,7 @@ from tile2c.transpile.lower.cores.cube.queues import place_queues
 from tile2c.transpile.lower.cores.cube.roles import Roles
 from tile2c.transpile.lower.cores.cube.statements import CubeLowering, PartTiles
 from tile2c.transpile.lower.cores.cube.tiles import matrix, parts_of, split_depth, up
-from tile2c.transpile.lower.cores.cube.transfers import whole_units
+from tile2c.transpile.lower.cores.cube.transfers import turned_tiles, whole_units
 from tile2c.transpile.lower.cores.exchange import Exchange
 from tile2c.transpile.lower.cores.extents import find_edges
 from tile2c.transpile.lower.cores.grid import grid_of
@@ -119,6 +119,7 @@ class CubePlanner:
         parts = PartTiles(self.names.fresh("left"), self.names.fresh("right"), kinds[-1])
         lowering = CubeLowering(self.context, self.roles, self.unit, parts)
         lowering.whole_units = whole_units(self._gemms(), self.unit)
+        lowering.turned = turned_tiles(self._gemms(), self.unit)
         for stmt in walk.statements(self.launch.body):
             if isinstance(stmt, Begin) and stmt.bias is not None:
                 name = stmt.bias.buffer.name
@@ -147,7 +148,7 @@ class CubePlanner:
                 dtype=buffer.dtype,
                 rows=shape.rows,
                 columns=shape.columns,
-                pitch=shape.tall,
+                pitch=shape.wide if name in self.lowering.turned else shape.tall,
                 bytes=up(shape.bytes, 512),
                 place="in",
                 position=position,

@@ -229,29 +229,22 @@ class CubeLowering(Transfers):
         left, right = self.parts.left, self.parts.right
         step = lanes(stmt.a.buffer.dtype, self.unit)
         squares = "_squares" if stmt.a.buffer.dtype.name in self.unit.squares else ""
-        turned = {True: "_transposed", False: ""}
-        left_call = f"load_left{turned[stmt.transpose_a]}{squares if stmt.transpose_a else ''}"
-        right_call = f"load_right{turned[stmt.transpose_b]}{'' if stmt.transpose_b else squares}"
-        if (stmt.transpose_a or not stmt.transpose_b) and (
-            stmt.a.buffer.dtype.name not in self.unit.transposes
-        ):
-            which = stmt.a if stmt.transpose_a else stmt.b
-            raise failure(
-                "T2C572",
-                f"{which.buffer.name} holds {which.buffer.dtype}, whose fractals do not turn on "
-                "their way to the cube",
-                which.span or stmt.span,
-                help="store that operand the other way round and transpose it: transpose_B=True",
-            )
+        blocks = stmt.a.buffer.dtype.name in self.unit.blocks
+        turns = "_blocks" if blocks else f"_transposed{squares}"
+        left_call = f"load_left{turns if stmt.transpose_a else ''}"
+        right_call = f"load_right{'_blocks' if blocks else squares}"
+        if stmt.transpose_b:
+            right_call = "load_right_transposed"
         for tile, call, source, extent in (
             (left, left_call, a, m),
             (right, right_call, b, n),
         ):
-            by_rows = (source is a) == stmt.transpose_a  # K runs down the tile
-            offset = times(at, step) if by_rows else times(at, source.tall_expr())
+            by_rows = stmt.transpose_a if tile == left else not stmt.transpose_b  # K runs down it
+            pitch = source.wide_expr() if blocks and by_rows else source.tall_expr()
+            offset = times(at, step) if by_rows and not blocks else times(at, pitch)
             self.queue("allocate", tile)
             ref = TileRef(tile=source.buffer.name, offset=None if _zero(offset) else offset)
-            arguments: tuple[Argument, ...] = (ref, extent, k, source.tall_expr())
+            arguments: tuple[Argument, ...] = (ref, extent, k, pitch)
             self.context.emit(
                 CubeCall(
                     unit="MTE1",
@@ -272,6 +265,8 @@ class CubeLowering(Transfers):
         if stmt.bias:
             function = "multiply_from"
             given = (*given, TileRef(tile=self.biases[stmt.bias][1]))
+        if blocks and stmt.transpose_a:
+            function += "_blocks"
         self.context.emit(
             CubeCall(
                 unit="M", function=function, dst=sums, arguments=(*given, m, n, k, _truth(first))

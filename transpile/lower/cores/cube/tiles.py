@@ -40,6 +40,11 @@ class Matrix:
         extent = self.buffer.shape[self.row_dim]
         return extent if self.tall == self.rows else const(self.tall)
 
+    def wide_expr(self) -> Expr:
+        """`wide`, under the author's name where the tile has no columns to spare."""
+        extent = self.buffer.shape[self.column_dim]
+        return extent if self.wide == self.columns else const(self.wide)
+
 
 def up(value: int, unit: int) -> int:
     """`value` rounded up to a multiple of `unit`, at least one."""

@@ -64,6 +64,23 @@ def whole_units(products: Iterable[Product], unit: CubeUnit) -> dict[str, tuple[
     return found
 
 
+def turned_tiles(products: Iterable[Product], unit: CubeUnit) -> frozenset[str]:
+    """Operands whose squares turn side by side. Raises InputError for one wanted both ways."""
+    found: dict[str, bool] = {}
+    for stmt in products:
+        for region, turns in ((stmt.a, stmt.transpose_a), (stmt.b, not stmt.transpose_b)):
+            name, dtype = region.buffer.name, region.buffer.dtype
+            if dtype.name in unit.blocks and found.setdefault(name, turns) != turns:
+                raise failure(
+                    "T2C572",
+                    f"{name} is turned on its way to one operand and not to another: a tile of "
+                    f"{dtype} lies in L1 in one of two ways",
+                    region.span or stmt.span,
+                    help="give each of the two a tile of its own",
+                )
+    return frozenset(name for name, turns in found.items() if turns)
+
+
 def part_of_tile(region: Region) -> InputError:
     return failure(
         "T2C574",
@@ -81,6 +98,7 @@ class Transfers:
         self.roles = roles
         self.unit = unit
         self.whole_units: dict[str, tuple[int, int]] = {}  # sums -> units of their rows, columns
+        self.turned: frozenset[str] = frozenset()  # tiles that are blocks of rows
 
     def value(self, expr: Expr) -> Expr:
         return self.context.scalars.lower(expr, self.context.facts, self.context.emit)
@@ -98,19 +116,21 @@ class Transfers:
         if guard is not None:
             short.append(Unary(dtype=BOOL, op="not", a=guard))
         self.clear(tile, short)
-        pairs = ""
+        function, pitch = "copy_fractals", tile.tall_expr()
         if tile.buffer.dtype.name in self.unit.squares:  # whole pairs of fractals below each other
-            pairs = f"<{lanes(tile.buffer.dtype, self.unit)}>"
+            function += f"<{lanes(tile.buffer.dtype, self.unit)}>"
+        elif name in self.turned:
+            function, pitch = "copy_row_blocks", tile.wide_expr()
         call: Step = CubeCall(
             unit="MTE2",
-            function=f"copy_fractals{pairs}",
+            function=function,
             dst=TileRef(tile=name),
             arguments=(
                 self.region(stmt.src, name),
                 rows,
                 columns,
                 self.pitch(stmt.src, stmt.dst),
-                tile.tall_expr(),
+                pitch,
             ),
             exchanged=isinstance(stmt.src.buffer, Exchange),
         )
