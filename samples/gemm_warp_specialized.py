@@ -36,8 +36,8 @@ def gemm_warp_specialized(
             free = T.alloc_barrier([2] * num_stages)
 
             T.use_swizzle(panel_size=8)
-
-            with T.ws(0):  # the producer
+            tx = T.get_thread_binding()
+            if tx < 128:  # the producer
                 T.set_max_nreg(40, 0)
                 for ko in T.serial(T.ceildiv(K, block_K)):
                     # The first round through the stages finds them free.
@@ -53,13 +53,14 @@ def gemm_warp_specialized(
                         barrier=full[ko % num_stages],
                     )
                     T.barrier_arrive(full[ko % num_stages])
-
-            with T.ws(1, 2):  # the consumers, each with half of the rows
+            else:  # the consumers, each with half of the rows
                 T.set_max_nreg(232, 1)
                 T.clear(C_local)
                 for ko in T.serial(T.ceildiv(K, block_K)):
                     T.barrier_wait(full[ko % num_stages], ko // num_stages % 2)
-                    T.gemm(A_shared[ko % num_stages, :, :], B_shared[ko % num_stages, :, :], C_local)
+                    T.gemm(
+                        A_shared[ko % num_stages, :, :], B_shared[ko % num_stages, :, :], C_local
+                    )
                     if T.shuffle_elect(128):  # one thread of each consumer
                         T.barrier_arrive(free[ko % num_stages])
 
