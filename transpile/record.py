@@ -17,7 +17,8 @@ from typing import Any, TypeVar, dataclass_transform, overload
 Record = TypeVar("Record")
 
 # Words of types whose values hold no other forms.
-_PLAIN = frozenset({"int", "float", "bool", "str", "None", "Span", "DType"})
+_PLAIN = frozenset({"int", "float", "bool", "str", "None", "Span", "DType", "tuple"})
+_BETWEEN_WORDS = str.maketrans("|[],.", "     ")
 
 
 @overload
@@ -98,5 +99,5 @@ def inner_names(kind: type) -> tuple[str, ...]:
     """
     if not is_dataclass(kind):
         return ()
-    words = ((item.name, str(item.type).replace("|", " ").split()) for item in fields(kind))
+    words = ((item.name, str(item.type).translate(_BETWEEN_WORDS).split()) for item in fields(kind))
     return tuple(name for name, named in words if not _PLAIN.issuperset(named))
