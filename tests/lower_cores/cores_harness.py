@@ -40,8 +40,8 @@ class Lowered:
 
 
 def program(name: str) -> Path:
-    own = PROGRAMS / f"{name}.py"
-    return own if own.exists() else SAMPLES / f"{name}.py"
+    folders = (PROGRAMS, PROGRAMS.with_name("bang_programs"), SAMPLES)
+    return next(path for folder in folders if (path := folder / f"{name}.py").exists())
 
 
 def lowered(path: Path, defines: Mapping[str, object], name: str = "ascendc:ascend910b") -> Lowered:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tile2c
-from cores_harness import HEADER, PROGRAMS, SAMPLES, arguments, built, lowered
+from cores_harness import HEADER, PROGRAMS, arguments, built, lowered, program
 from tile2c.runtime.errors import KernelError
 from tile2c.transpile.diagnostics import Diagnostic, InputError
 from tile2c.transpile.ir.interpret import run
@@ -27,7 +27,7 @@ def lines_of(text: str) -> list[int]:
 
 def survives(name: str, out: Path, line: int) -> bool:
     """Whether the kernel still is right, and nothing is reported, when one line is gone."""
-    path = PROGRAMS / f"{name}.py" if (PROGRAMS / f"{name}.py").exists() else SAMPLES / f"{name}.py"
+    path = program(name)
     if not out.exists():
         built(path, out, {}, TARGET)
     form = lowered(path, {}, TARGET)
@@ -55,7 +55,7 @@ def survives(name: str, out: Path, line: int) -> bool:
 
 @pytest.mark.parametrize("name", SIZES)
 def test_every_synchronisation_is_needed(name: str, tmp_path: Path) -> None:
-    path = PROGRAMS / f"{name}.py" if (PROGRAMS / f"{name}.py").exists() else SAMPLES / f"{name}.py"
+    path = program(name)
     text = lowered(path, {}, TARGET).text
     found = lines_of(text)
     assert found
@@ -126,7 +126,7 @@ def test_division_is_a_reciprocal_where_there_is_none() -> None:
 
 @pytest.mark.parametrize("name", ["softmax", "weights_products", "additions", "column_strips"])
 def test_the_plan_can_be_read(name: str) -> None:
-    path = PROGRAMS / f"{name}.py" if (PROGRAMS / f"{name}.py").exists() else SAMPLES / f"{name}.py"
+    path = program(name)
     plan = lowered(path, {}, TARGET).plan
     assert plan is not None
     text = print_plan(plan)
