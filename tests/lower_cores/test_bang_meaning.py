@@ -64,6 +64,10 @@ def test_numbers_of_8_bits(tmp_path: Path) -> None:
     compare(program("quantize_int8"), tmp_path, {}, sizes, OTHER)
 
 
+def test_bytes_are_filled(tmp_path: Path) -> None:
+    compare(program("bytes_filled"), tmp_path, {}, [{"N": 300}], FIRST)
+
+
 def test_tiles_added_to_a_tensor(tmp_path: Path) -> None:
     compare(program("additions"), tmp_path, {}, [{"M": 40, "N": 50}, {"M": 1, "N": 7}], FIRST)
 

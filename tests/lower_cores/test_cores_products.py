@@ -52,6 +52,11 @@ CASES: dict[str, tuple[str, dict[str, object], list[Sizes]]] = {
     "deep_float": ("matmul", {"block_M": 96, "block_K": 300, **FLOAT}, CORNERS),
     "odd_bytes": ("matmul", {"block_M": 24, "block_N": 40, "block_K": 20, **BYTES}, CORNERS),
     "staged": ("staged", {}, [*CORNERS, NOTHING]),
+    "staged_float": (
+        "staged",
+        {"dtype": "float32", "transpose_A": True, "block_M": 24, "block_K": 20},
+        [*CORNERS, NOTHING],
+    ),
     "gelu": ("gelu", {}, [*CORNERS, NOTHING]),
     "dequantize": ("dequantize", {}, CORNERS),
     "two_products": ("two_products", {}, PLANES),

@@ -243,6 +243,8 @@ class StepPrinter:
             if part.ref.view is not None:
                 kind = self.c.type_name(part.ref.view)
                 name = f"({self.target.words.seen_as.format(tile=name, type=kind)})"
+            if self._dtype(part.ref).bytes == 1:
+                return f"char({name}[{index}])"
             return f"1.0f / {name}[{index}]" if part.inverse else f"{name}[{index}]"
         if isinstance(part, TensorRef):
             at = "" if is_zero(part.offset) else f"[{self.c(part.offset)}]"

@@ -97,7 +97,7 @@ _ARITHMETIC = {
     "Select": _NUMBERS,
     "CreateVecIndex": _NUMBERS,
     "AtomicAdd": _NUMBERS,
-    "Duplicate": (*_NUMBERS, "bfloat16"),
+    "Duplicate": (*_NUMBERS, "bfloat16", "int8", "uint8"),
     "Transpose": (*_NUMBERS, "int8", "uint8"),
     # Sums in half precision have an order, and so digits, that no document states.
     **dict.fromkeys(("SumPool", "MaxPool", "MinPool"), ("float32",)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile2c.transpile.ir.dtypes import DTYPES, DType
+from tile2c.transpile.ir.dtypes import DTYPES, INT32, DType
 from tile2c.transpile.ir.expr import Cast, Const, Expr, Var, const
 from tile2c.transpile.lower.cores.calls import Calls, bits_of, moved, number_of
 from tile2c.transpile.lower.cores.layouts import times
@@ -21,6 +21,7 @@ from tile2c.transpile.lower.cores.plan import (
     VectorCall,
 )
 from tile2c.transpile.lower.cores.values import Kind, Value
+from tile2c.transpile.lower.plan import CCall
 
 _COMMUTATIVE = ("Add", "Mul", "Max", "Min")
 _BY_NUMBER = {"Add": "Adds", "Sub": "Subs", "Mul": "Muls", "Max": "Maxs", "Min": "Mins"}
@@ -241,6 +242,8 @@ class CountedCalls(Calls):
         if wide is not None:
             self._fill_wide(dst, number, DTYPES[wide])
             return
+        if dst.dtype.bytes == 1:  # fills of bytes are fills of char, and int8_t is none
+            number = CCall(dtype=INT32, function="char", args=(number,))
         self.elementwise("Duplicate", dst, (), number)
 
     def _fill_wide(self, dst: Value, number: Expr, wide: DType) -> None:

@@ -5,7 +5,6 @@ reads   tile IR with `Begin`, `Product` and `StoreSums`     writes  steps withou
 
 from __future__ import annotations
 
-from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import BOOL, INT32, DType
 from tile2c.transpile.ir.expr import (
