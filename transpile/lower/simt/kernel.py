@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field, replace
+from functools import cached_property
 from math import isinf, isnan
 
 from tile2c.transpile.diagnostics import Diagnostics
@@ -253,7 +254,7 @@ class LoweredLaunch:
         ctx.harmless = harmless_padding(ctx, settled.body, frames)
         nodes = BlockLowering(ctx, frames, settled.plans).whole(rest)
         shared_names = self._shared_between_threads()
-        sizes = shared_sizes(ctx, self._used_tiles(nodes))
+        sizes = shared_sizes(ctx, self._tiles_among(names_in(nodes)))
         scratch = {array.name for array in ctx.arrays}
         ctx.overlays = overlays(nodes, sizes, scratch, ctx.target.max_shared)
         try:
@@ -279,7 +280,9 @@ class LoweredLaunch:
             ) from problem
 
     def _used_tiles(self, nodes: Sequence[Node]) -> list[Buffer]:
-        names = names_in(nodes)
+        return self._tiles_among(names_in(nodes))
+
+    def _tiles_among(self, names: set[str]) -> list[Buffer]:
         return [x for x in self.ctx.launch.buffers if x.scope == "shared" and x.name in names]
 
     def _settled(self) -> Gemms:
@@ -330,10 +333,15 @@ class LoweredLaunch:
 
     # ---- the text's parts
 
+    @cached_property
+    def _named(self) -> set[str]:
+        """Variables and arrays of the kernel's steps."""
+        return names_in(self.nodes)
+
     def statements(self) -> tuple[CStmt, ...]:
         """The kernel's body: arrays, indices, steps."""
         ctx = self.ctx
-        shared, self.placed, self.dynamic = declare(ctx, self._used_tiles(self.nodes))
+        shared, self.placed, self.dynamic = declare(ctx, self._tiles_among(self._named))
         arrays = [*shared, *self._fragments(), *self._locals()]
         steps = flatten(self.nodes)
         if self.ctx.launch.comments:
@@ -348,10 +356,10 @@ class LoweredLaunch:
         return prologue(self.ctx, steps)
 
     def _fragments(self) -> list[CStmt]:
-        return fragments(self.ctx, names_in(self.nodes), self.zeroed)
+        return fragments(self.ctx, self._named, self.zeroed)
 
     def _locals(self) -> list[CStmt]:
-        return local_arrays(self.ctx, names_in(self.nodes))
+        return local_arrays(self.ctx, self._named)
 
     def _block_indices(self, steps: Sequence[CStmt]) -> list[CStmt]:
         return block_indices(self.ctx, steps)

@@ -24,6 +24,8 @@ def overlays(
     sizes     bytes of each array of the block
     scratch   those that are written before they are read wherever they are used
     """
+    if sum(sizes.values()) <= most:
+        return ()
     lives = _lives(nodes, sizes)
     groups: list[tuple[str, ...]] = [(name,) for name in sizes]
     while sum(max(sizes[name] for name in group) for group in groups) > most:
