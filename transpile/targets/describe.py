@@ -17,6 +17,7 @@ compares them. `tile2c --targets` prints the same.
 A text of a target that has never run on silicon says so in its header. "Emulated" means equal to the
 interpreter of the tile program, at sizes with tails, with races and memory checked. "Facts" says where
 widths, limits, names and fragment maps come from; what no public source states is not used.
+Every sample on every target: [samples-on-targets.md](samples-on-targets.md).
 """
 
 
