@@ -157,7 +157,7 @@ CODES: dict[str, str] = {
     "T2C568": "foreign code goes into the text of another vendor as it is",
     "T2C570": "an operand or the sums of a product that are no matrix",
     "T2C571": "sums of a product that may be used before any product has made them",
-    "T2C572": "an operand of a product whose elements do not turn on their way to the cube",
+    "T2C572": "a tile that is turned on its way to one operand of a product and not to another",
     "T2C574": "a product of a part of a tile, or a load of a part",
     "T2C575": "a tile of a product that is not filled and then used in one list of statements",
     "T2C577": "a product that depends on a number out of a tile of other cores",

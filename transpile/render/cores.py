@@ -171,10 +171,18 @@ def _helpers(steps: tuple[Step, ...], target: CoresTarget) -> list[str]:
     return [name for name in target.helpers if name in found]
 
 
+_CALLED = {
+    "copy_fractals": ("whole",),
+    "copy_row_blocks": ("whole", "copy_fractals"),
+    "load_left_blocks": ("whole",),
+    "add_sums": ("store_sums",),
+}
+
+
 def _cube_helpers(function: str) -> set[str]:
     """A helper and those it calls."""
     name = function.partition("<")[0]
-    return {name, *{"copy_fractals": ("whole",), "add_sums": ("store_sums",)}.get(name, ())}
+    return {name, *_CALLED.get(name, ())}
 
 
 # ---- the kernel

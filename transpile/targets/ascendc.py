@@ -102,6 +102,8 @@ _RESERVED = frozenset(
     LocalTensor GlobalTensor TPosition HardEvent RoundMode Add Sub Mul Div Max Min Adds Muls Maxs
     Mins Exp Ln Abs Sqrt Cast Compare Select Duplicate Brcb DataCopy DataCopyPad block_idx
     whole copy_fractals clear_tile core copy_bias load_left load_right multiply store_sums add_sums
+    copy_row_blocks load_left_transposed load_left_transposed_squares load_left_blocks multiply_from
+    load_right_transposed load_right_squares load_right_blocks multiply_blocks multiply_from_blocks
     Mmad Fixpipe LoadData
     """.split()
 )
@@ -137,8 +139,8 @@ _CUBE = CubeUnit(
         "float32": "float32",
         "int8": "int32",
     },
-    transposes=frozenset(("float16", "bfloat16", "int8")),
     squares=frozenset(("int8",)),
+    blocks=frozenset(("float32",)),
     stores={
         ("float32", "float32"): "NoQuant",
         ("float32", "float16"): "F322F16",
@@ -190,8 +192,10 @@ ASCEND910B = CoresTarget(
     helpers=(
         *("copy_in", "copy_in_row", "copy_out", "copy_out_row", "order"),
         *("whole", "copy_fractals", "clear_tile", "copy_bias", "load_left", "load_left_transposed"),
-        *("load_left_transposed_squares", "load_right", "load_right_squares"),
-        *("load_right_transposed", "multiply", "multiply_from", "store_sums", "add_sums"),
+        *("copy_row_blocks", "load_left_transposed_squares", "load_left_blocks"),
+        *("load_right", "load_right_squares", "load_right_blocks", "load_right_transposed"),
+        *("multiply", "multiply_blocks", "multiply_from", "multiply_from_blocks"),
+        *("store_sums", "add_sums"),
     ),
 )
 

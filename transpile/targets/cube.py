@@ -23,8 +23,8 @@ class CubeUnit:
     block_bytes: int  # of a row of a fractal
     fractal_rows: int
     products: Mapping[str, str]  # element type of the operands -> of the sums
-    transposes: frozenset[str]  # element types whose fractals turn on their way to L0
-    squares: frozenset[str]  # those that turn two fractals at a time, of which a tile has pairs
+    squares: frozenset[str]  # element types that turn two fractals at a time, one below the other
+    blocks: frozenset[str]  # and those that turn two side by side: such tiles are blocks of rows
     stores: Mapping[tuple[str, str], str]  # sums, tensor -> how they are converted on the way
     adds: frozenset[str]  # element types of tensors that stores can add to
     bias: Mapping[str, str]  # element type of a bias -> of the sums it may start
