@@ -224,7 +224,7 @@ def local(name: str, dtype: DType = INT32) -> Var:
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The expressions directly inside."""
     found: list[Expr] = []
-    for name in inner_names(type(expr)):
+    for name in inner_names(type(expr)):  # type: ignore[arg-type]  # a type has a hash
         value = getattr(expr, name)
         if isinstance(value, Expr):
             found.append(value)
@@ -246,7 +246,7 @@ def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
     if isinstance(expr, Var):
         return values.get(expr.name, expr)
     changes: dict[str, object] = {}
-    for name in inner_names(type(expr)):
+    for name in inner_names(type(expr)):  # type: ignore[arg-type]  # a type has a hash
         value = getattr(expr, name)
         if isinstance(value, Expr):
             new = substitute(value, values)

@@ -69,7 +69,7 @@ def _names(value: object, found: set[str]) -> set[str]:
         for part in value:
             _names(part, found)
     else:
-        for name in inner_names(type(value)):
+        for name in inner_names(type(value)):  # type: ignore[arg-type]  # a type has a hash
             _names(getattr(value, name), found)
     return found
 

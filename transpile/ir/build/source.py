@@ -37,6 +37,10 @@ class NormalKernel(Protocol):
     def module(self) -> cst.Module: ...
 
     @property
+    def text(self) -> str:
+        """`module` as text."""
+
+    @property
     def origins(self) -> Mapping[cst.CSTNode, Origin]: ...
 
     @property
