@@ -116,7 +116,6 @@ class Loop(CStmt):
     body: tuple[CStmt, ...]
     unroll: bool = False
     rolled: bool = False  # its code stands once: the compiler must not unroll it
-    copies: bool = False  # of started copies, unrolled but in the variant that starts none
     dtype: DType
 
 

@@ -151,7 +151,6 @@ class StatementPrinter:
             body=body,
             unroll=loop.unroll,
             rolled=loop.rolled,
-            copies=loop.copies,
             inline=single and short and fits,
             braces=not (single and _needs_no_braces(loop.body[0])),
         )
@@ -186,6 +185,5 @@ class StatementPrinter:
 def _needs_no_braces(statement: CStmt) -> bool:
     """One statement of one line, or a loop without anything in front of it."""
     return isinstance(statement, Assign | Do) or (
-        isinstance(statement, Loop)
-        and not (statement.unroll or statement.rolled or statement.copies)
+        isinstance(statement, Loop) and not (statement.unroll or statement.rolled)
     )

@@ -23,7 +23,7 @@ from tile2c.transpile.targets.simt import SimtTarget
 
 MOST_PRIVATE_BYTES = 512 * 1024  # local memory of a thread, on chips of every vendor
 _TYPES = frozenset(
-    "Pack Ring TensorMap Shared UNROLL ROLLED UNROLL_COPIES infinity not_a_number".split()
+    "Pack Ring TensorMap Shared UNROLL ROLLED infinity not_a_number".split()
 )  # of helpers, called by none
 
 

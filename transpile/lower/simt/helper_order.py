@@ -5,7 +5,6 @@ from __future__ import annotations
 _ORDER = (
     "unroll",
     "rolled",
-    "unroll_copies",
     "printf",
     "infinity",
     "not_a_number",

@@ -217,7 +217,7 @@ def _fixed_chunks(
     turn: Expr = const(0)
     if turns > 1:
         turn = _scoped(ctx, "turn", "turn_of_copy")
-        frames = [_turns(ctx, loop, _variable(turn), turns)]
+        frames = [changed(loop_over(_variable(turn), const(turns)), unroll=turns <= 16)]
     thread = ctx.thread()
     if ctx.threads % row == 0 and chunks % ctx.threads == 0 and last > 0:
         # Whole rows a turn: the column stays the thread's own.
@@ -240,16 +240,6 @@ def _fixed_chunks(
     lead = _decode(rows, sizes[:last], names[:last])
     coordinates += [*lead, (names[last], b.mul(column, const(width)))]
     return frames, coordinates, masks
-
-
-def _turns(ctx: Context, loop: ParallelLoop, name: str, turns: int) -> Loop:
-    """The loop over a thread's turns. Copies that are started are few instructions each; element by
-    element, in the variant for any rows, they are many, and stand one turn after the other."""
-    frame = loop_over(name, const(turns))
-    if turns > 16:
-        return frame
-    copies = loop.asynchronous and ctx.variant
-    return changed(frame, copies=copies, unroll=not copies)
 
 
 def _decode(index: Expr, sizes: list[int], names: list[str]) -> list[tuple[str, Expr]]:

@@ -93,7 +93,6 @@ from tile2c.transpile.lower.simt.uses import (
     constants_in,
     functions_in,
     global_uses,
-    has_copies,
     has_number,
     has_rolled,
     has_unrolled,
@@ -378,8 +377,6 @@ class LoweredLaunch:
             ctx.need("unroll")
         if has_rolled(body):
             ctx.need("rolled")
-        if has_copies(body):
-            ctx.need("unroll_copies")
         need_conversions(ctx, body)
         helpers = ordered(list(ctx.helpers.values()))
         params = self._params(body)

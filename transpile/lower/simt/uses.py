@@ -55,11 +55,6 @@ def has_rolled(value: object) -> bool:
     return any(isinstance(part, Loop) and part.rolled for part in parts(value))
 
 
-def has_copies(value: object) -> bool:
-    """Whether a loop starts copies in one variant of the text."""
-    return any(isinstance(part, Loop) and part.copies for part in parts(value))
-
-
 def has_number(value: object, kind: Callable[[float], bool]) -> bool:
     """Whether a floating constant of this kind occurs."""
     return any(

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm_bias_relu.cu -o gemm_bias_relu.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 15e107e493c9  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 bbf9d3304dae  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -18,9 +18,6 @@ constexpr int num_stages = 3;
 
 // The body is long and runs a few times: unrolled, it would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
-
-// Copies that are started are unrolled. Element by element they would be long text: it stands once.
-#define UNROLL_COPIES _Pragma("unroll (aligned ? 16 : 1)")
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
@@ -135,7 +132,7 @@ static __device__ void gemm_bias_relu_block(const half* __restrict__ A,  // [M, 
     int fill = 0, stage = 0;  // stages: loaded next, in use
     auto load_tiles = [&](int ko) {
         // T.copy(A[by * block_M, ko * block_K], A_shared)
-        UNROLL_COPIES
+        UNROLL
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 32 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;
@@ -144,7 +141,7 @@ static __device__ void gemm_bias_relu_block(const half* __restrict__ A,  // [M, 
                                    valid);
         }
         // T.copy(B[ko * block_K, bx * block_N], B_shared)
-        UNROLL_COPIES
+        UNROLL
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int row = ko * block_K + i, col = bx * block_N + j;

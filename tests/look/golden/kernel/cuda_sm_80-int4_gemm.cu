@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin int4_gemm.cu -o int4_gemm.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 37db02c4fae4  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 8f3afc59d265  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int group_size = 128;
@@ -19,9 +19,6 @@ constexpr int num_stages = 3;
 
 // The body is long and runs a few times: unrolled, it would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
-
-// Copies that are started are unrolled. Element by element they would be long text: it stands once.
-#define UNROLL_COPIES _Pragma("unroll (aligned ? 16 : 1)")
 
 // A_shared and W_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are
 // read together fall into different groups of banks.
@@ -123,7 +120,7 @@ static __device__ void int4_gemm_block(
     int fill = 0, stage = 0;  // stages: loaded next, in use
     auto load_tiles = [&](int ko) {
         // T.copy(A[by * block_M, ko * block_K], A_shared)
-        UNROLL_COPIES
+        UNROLL
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 16 + threadIdx.x / 8, j = threadIdx.x % 8 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;

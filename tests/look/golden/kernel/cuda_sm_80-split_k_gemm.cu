@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin split_k_gemm.cu -o split_k_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, 8), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 5ab2f78e5465  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 4ce2551a747a  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int split_k = 8;
@@ -19,9 +19,6 @@ constexpr int num_stages = 3;
 
 // The body is long and runs a few times: unrolled, it would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
-
-// Copies that are started are unrolled. Element by element they would be long text: it stands once.
-#define UNROLL_COPIES _Pragma("unroll (aligned ? 16 : 1)")
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
@@ -114,7 +111,7 @@ static __device__ void split_k_gemm_block(const half* __restrict__ A,  // [M, K]
     auto load_tiles = [&](int ko) {
         const int k = (bz * tiles + ko) * block_K;
         // T.copy(A[by * block_M, k], A_shared)
-        UNROLL_COPIES
+        UNROLL
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 32 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
             const int row = by * block_M + i, col = k + j;
@@ -123,7 +120,7 @@ static __device__ void split_k_gemm_block(const half* __restrict__ A,  // [M, K]
                                    valid);
         }
         // T.copy(B[k, bx * block_N], B_shared)
-        UNROLL_COPIES
+        UNROLL
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int row = k + i, col = bx * block_N + j;

@@ -11,7 +11,7 @@
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
 //   repack   K % 8 != 0: where that pays, A is copied to aligned rows of a workspace first
-//   text     sha256 2307e7efe0e1  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 d2d52ae68280  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -25,9 +25,6 @@ constexpr int ring_stages = 6;
 
 // The body is long and runs a few times: unrolled, it would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
-
-// Copies that are started are unrolled. Element by element they would be long text: it stands once.
-#define UNROLL_COPIES _Pragma("unroll (aligned ? 16 : 1)")
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
@@ -447,7 +444,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_bias_relu_any(
     int fill = 0, stage = 0;  // stages: loaded next, in use
     auto load_tiles = [&](int ko) {
         // T.copy(A[by * block_M, ko * block_K], A_shared)
-        UNROLL_COPIES
+        UNROLL
         for (int turn = 0; turn < 2; ++turn) {
             const int i = turn * 64 + threadIdx.x / 4, j = threadIdx.x % 4 * 8;
             const int row = by * block_M + i, col = ko * block_K + j;
@@ -455,7 +452,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_bias_relu_any(
             copy_elements<8>(&A_shared[fill][i][A_col(i, j)], A_src + size_t(turn * 64) * K, valid);
         }
         // T.copy(B[ko * block_K, bx * block_N], B_shared)
-        UNROLL_COPIES
+        UNROLL
         for (int turn = 0; turn < 2; ++turn) {
             const int i = turn * 16 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int row = ko * block_K + i, col = bx * block_N + j;
