@@ -33,6 +33,10 @@ class NormalKernel:
     summary: str = ""
     docstring: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        return self.module.code
+
 
 def normal(text: str, *, promises: Mapping[str, int] | None = None) -> NormalKernel:
     """The last function of a module in normal form; every node knows its place."""
