@@ -15,7 +15,6 @@ UNSHOWN = {
     "T2C505": "reductions of parts are made whole first",
     "T2C507": "every type of an atomic has an operation or a loop of compare-and-swap",
     "T2C513": "the types of products are checked before a target is asked",
-    "T2C523": "each target of this repository multiplies",
     "T2C532": "loops over run-time sizes are cut into tiles first",
     "T2C535": "one element is spread over tiles and rows alike",
     "T2C537": "tiles of truth values are told with T2C522",
