@@ -60,6 +60,7 @@ CASES: dict[str, tuple[str, dict[str, object], list[Sizes]]] = {
     "gelu": ("gelu", {}, [*CORNERS, NOTHING]),
     "dequantize": ("dequantize", {}, CORNERS),
     "two_products": ("two_products", {}, PLANES),
+    "two_types": ("two_types", {}, CORNERS),
     "in_place": ("in_place", {}, [{"M": 1}, {"M": 40}]),
     "attention": ("flash_attention", {"dim": 64, "block_M": 64}, ATTENTION),
     "attention_open": ("flash_attention", {"dim": 64, "causal": False}, ATTENTION),
@@ -73,7 +74,7 @@ CASES: dict[str, tuple[str, dict[str, object], list[Sizes]]] = {
 # The rest covers the same mechanisms in other mixtures.
 QUICK = {
     "gemm", "gemm_bias_relu", "split_k", "odd_tiles", "odd_float", "gelu", "two_products",
-    "in_place", "attention", "half_tn", "bytes_nn", "bytes_tn", "brain_nt",
+    "two_types", "in_place", "attention", "half_tn", "bytes_nn", "bytes_tn", "brain_nt",
 }  # fmt: skip
 
 
