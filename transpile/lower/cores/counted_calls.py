@@ -24,6 +24,7 @@ from tile2c.transpile.lower.cores.values import Kind, Value
 from tile2c.transpile.lower.plan import CCall
 
 _COMMUTATIVE = ("Add", "Mul", "Max", "Min")
+_OF_ITSELF_NOTHING = ("Max", "Min")
 _BY_NUMBER = {"Add": "Adds", "Sub": "Subs", "Mul": "Muls", "Max": "Maxs", "Min": "Mins"}
 _COMPARISONS = {"<": "Lt", "<=": "Le", ">": "Gt", ">=": "Ge", "==": "Eq", "!=": "Ne"}
 _MIRRORED = {"Gt": "Lt", "Le": "Ge"}
@@ -40,6 +41,9 @@ class CountedCalls(Calls):
         """function(dst, operands, count, extra) for operands of dst's shape, rows or numbers."""
         if len(operands) == 2 and function in _COMMUTATIVE and self._swaps(dst, *operands):
             operands = (operands[1], operands[0])
+        if function in _OF_ITSELF_NOTHING and _same(*operands):
+            self.copy(dst, operands[0])
+            return
         cycle = f"Cycle{function}"
         if (
             [value.kind for value in operands] == ["tile", "row"]
@@ -273,6 +277,10 @@ class CountedCalls(Calls):
 
     def in_groups(self, call: object) -> Step:
         raise AssertionError("calls here have no repeats")
+
+
+def _same(a: Value, b: Value) -> bool:
+    return a.ref is not None and a.ref == b.ref and a.kind == b.kind
 
 
 def _is_number(a: Value, b: Value, dst: Value) -> bool:

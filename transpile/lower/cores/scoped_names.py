@@ -20,6 +20,7 @@ from tile2c.transpile.lower.cores.plan import (
     QueueStep,
     ReadElement,
     Step,
+    TensorRef,
     TileRef,
     WhileLoop,
 )
@@ -66,7 +67,7 @@ def _names(node: object) -> set[str]:
         found.add(node.tile)
     if isinstance(node, Local | ReadElement | Assign):
         found.add(node.name)
-    if isinstance(node, Step | ElementOf):
+    if isinstance(node, Step | ElementOf | TensorRef):
         found = found.union(*(_names(getattr(node, item.name)) for item in fields(node)))
     return found
 
@@ -76,7 +77,7 @@ def _renamed(node: Node, old: str, new: str) -> Node:
         return replace(node, name=new) if node.name == old else node
     if isinstance(node, tuple):
         return tuple(_renamed(part, old, new) for part in node)  # type: ignore[return-value]
-    if isinstance(node, Step | Expr | TileRef | ElementOf):
+    if isinstance(node, Step | Expr | TileRef | ElementOf | TensorRef):
         changes = {}
         for item in fields(node):
             value = getattr(node, item.name)
