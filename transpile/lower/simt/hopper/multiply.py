@@ -166,15 +166,11 @@ def _descriptor(
 # ---- the instruction
 
 
-def _instruction(ctx: Context, gemm: Gemm, plan: WarpgroupPlan, *, held: bool | None = None) -> str:
-    """Asks for the wrapper of this shape and these operands; gives its name.
-
-    `held`: the first operand comes from registers though its tile lies in shared memory.
-    """
+def _instruction(ctx: Context, gemm: Gemm, plan: WarpgroupPlan) -> str:
+    """Asks for the wrapper of this shape and these operands; gives its name."""
     kind, output = gemm.a.buffer.dtype.name, gemm.c.buffer.dtype.name
     count = plan.n // 2
-    loaded = bool(held)
-    held = loaded or gemm.a.buffer.scope == "fragment"
+    held = gemm.a.buffer.scope == "fragment"
     wide = kind in ("float16", "bfloat16")
     turned = [int(gemm.transpose_a), int(not gemm.transpose_b)][1 if held else 0 :] if wide else []
     signs = [] if output == "int32" else [1, 1]
@@ -190,7 +186,7 @@ def _instruction(ctx: Context, gemm: Gemm, plan: WarpgroupPlan, *, held: bool | 
         "registers": _quoted([f"%{i}" for i in range(count)]),
         "operands": _rows([f"ROW({i})" for i in range(plan.n // 8)]),
         "held": held,
-        "element": "unsigned" if loaded else ctx.target.dialect.types[kind],
+        "element": ctx.target.dialect.types[kind],
         "operand_a": ", ".join(f"%{count + i}" for i in range(4)) if held else f"%{count}",
         "operand_b": f"%{count + (4 if held else 1)}",
         "accumulate": f"%{count + (5 if held else 2)}",

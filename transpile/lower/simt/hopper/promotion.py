@@ -3,7 +3,7 @@
 The unit keeps few bits of a sum of such products (about 13 of its largest term), and what it drops grows with
 the running sum. So each batch starts a fresh sum, over 128 of K at most, and ordinary additions put it to
 the sums that the program sees. A warpgroup's tile is taken in parts where the registers of both would not
-fit side by side; the rows that all parts multiply are then read once, into registers.
+fit side by side.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32
+from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Const, Expr, Logical, Select, const
 from tile2c.transpile.ir.forms import Gemm
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
-    Address,
     Assign,
-    CCall,
     CStmt,
     Declarator,
     Do,
@@ -33,7 +31,6 @@ from tile2c.transpile.lower.simt.hopper.multiply import (
     _instruction,
     a_descriptor,
     b_descriptor,
-    group_part,
     swap_words,
 )
 from tile2c.transpile.lower.simt.hopper.roles import Roles
@@ -50,27 +47,23 @@ def promoted(ctx: Context, gemm: Gemm, roles: Roles, finish: Sequence[CStmt]) ->
     sums = gemm.c.buffer.name
     fresh = ctx.namer.ours(f"{sums}_part", f"{sums}_fresh")
     count = plan.part // 8
-    rows = ctx.namer.ours(f"{gemm.a.buffer.name}_rows", f"{gemm.a.buffer.name}_held")
-    inner = (names[1], plan.n // plan.part, 1)
-    outer = [(names[0], plan.tiles_m, 1), (names[2], plan.k, plan.depth)]
-    several = [loop for loop in (*outer, inner) if loop[1] > loop[2]]
-    lone, held = not several, inner in several
-    at = tuple(
-        b.local(name) if any(name == loop[0] for loop in several) else const(0)
-        for name in names[:3]
-    )
+    loops = [
+        (names[0], plan.tiles_m, 1),
+        (names[1], plan.n // plan.part, 1),
+        (names[2], plan.k, plan.depth),
+    ]
+    several = [loop for loop in loops if loop[1] > loop[2]]
+    lone = not several
+    held = {name: b.local(name) for name, *_ in several}
+    at = tuple(held.get(name, const(0)) for name in names[:3])
     body: list[CStmt] = [
-        *_batch(ctx, gemm, roles, fresh, at, names[3], rows if held else None),
+        *_batch(ctx, gemm, roles, fresh, at, names[3]),
         *(finish if lone else ()),
         _add(ctx, gemm, plan, fresh, at),
     ]
-    if held:
-        name, stop, step = inner
-        parts = _loop(name, const(stop), const(step), tuple(body), unroll=True)
-        body = [*_rows(ctx, gemm, roles, rows, at, names[3]), parts]
-    for name, stop, step in reversed([loop for loop in outer if loop in several]):
+    for name, stop, step in reversed(several):
         body = [_loop(name, const(stop), const(step), tuple(body), unroll=True)]
-    for name in (*names, fresh, rows):
+    for name in (*names, fresh):
         ctx.namer.release(name)
     declared = Local(
         dtype=gemm.c.buffer.dtype,
@@ -87,90 +80,10 @@ def promoted(ctx: Context, gemm: Gemm, roles: Roles, finish: Sequence[CStmt]) ->
     return [section, *(() if lone else finish)]
 
 
-def _rows(
-    ctx: Context, gemm: Gemm, roles: Roles, rows: str, at: tuple[Expr, ...], var: str
-) -> list[CStmt]:
-    """The first operand's 64 rows of `depth` of K in registers, as the instruction takes them from there."""
-    plan, k = roles.products[id(gemm)], b.local(var)
-    gemm = oriented(gemm, plan)
-    m, _, first = at
-    load = roles.load_of(gemm.a.buffer)
-    slabs, tile, kind = load.slabs, load.tile, load.tile.dtype
-    divide, modulus = slabs.exchange
-    swizzle = ctx.namer.ours(f"{tile.name.removesuffix('_shared')}_col", f"{tile.name}_col")
-    chunk = 16 // kind.bytes
-    ctx.need(
-        "swizzle",
-        name=swizzle,
-        tile=tile.name,
-        chunk=chunk,
-        divide=divide,
-        modulus=modulus,
-        partial=False,
-    )
-    ctx.need(
-        "load_matrices",
-        name="load_matrices",
-        transposed=False,
-        registers=4,
-        type=ctx.target.dialect.types[kind.name],
-    )
-    names = [ctx.namer.ours(x, f"{x}_of_rows") for x in ("row", "col")]
-    for name in names:
-        ctx.namer.release(name)
-    row, column = (b.local(name) for name in names)
-    lane = ctx.lane()
-    place = Local(
-        dtype=INT32,
-        names=(
-            Declarator(
-                name=names[0],
-                value=b.add(
-                    group_part(ctx, plan, "m"),
-                    b.mul(m, const(64)),
-                    ctx.thread_digit(32, 4, 16),
-                    b.mod(lane, const(16)),
-                ),
-            ),
-            Declarator(
-                name=names[1],
-                value=b.add(first, k, b.mul(b.div(lane, const(16)), const(chunk))),
-            ),
-        ),
-    )
-    inside = column if slabs.count == 1 else b.mod(column, const(slabs.width))
-    moved = CCall(dtype=INT32, function=swizzle, args=(row, inside))
-    slab = b.div(column, const(slabs.width))
-    at_row = (row, moved) if slabs.count == 1 else (slab, row, moved)
-    stage = roles.stage_of(load)
-    source = Element(dtype=kind, array=tile.name, subscripts=(*stage, *at_row))
-    target = Element(dtype=DTYPES["uint32"], array=rows, subscripts=(b.div(k, const(plan.step)),))
-    read = Do(call=call("load_matrices", target, Address(dtype=kind, element=source)))
-    declared = Local(
-        dtype=DTYPES["uint32"],
-        ctype="unsigned",
-        names=(Declarator(name=rows, dims=(const(plan.depth // plan.step), const(4))),),
-        const=False,
-        remark="read once for all parts",
-    )
-    stop = gemm.a.shape[1] if plan.k == plan.depth else const(plan.depth)
-    return [declared, _loop(var, stop, const(plan.step), (place, read), unroll=True)]
-
-
 def _batch(
-    ctx: Context,
-    gemm: Gemm,
-    roles: Roles,
-    fresh: str,
-    at: tuple[Expr, ...],
-    var: str,
-    rows: str | None,
+    ctx: Context, gemm: Gemm, roles: Roles, fresh: str, at: tuple[Expr, ...], var: str
 ) -> list[CStmt]:
-    """Fresh sums of one part: 64 rows, some columns, `depth` of K; complete.
-
-    `var` counts through K. `rows`: the registers that hold the first operand; else it is read from shared
-    memory.
-    """
+    """Fresh sums of one part: 64 rows, some columns, `depth` of K; complete. `var` counts through K."""
     plan, k = roles.products[id(gemm)], b.local(var)
     gemm = oriented(gemm, plan)
     m, part, first = at
@@ -180,19 +93,12 @@ def _batch(
     column = b.mul(part, const(plan.part))
     for helper in ("mma_begin", "mma_commit", "mma_wait", "pin"):
         ctx.need(helper)
-    held = rows is not None
-    name = _instruction(ctx, gemm, replace(plan, n=plan.part), held=held)
-    place = (b.div(k, const(step)),)
-    a: Expr = (
-        Element(dtype=DTYPES["uint32"], array=rows, subscripts=place)
-        if rows is not None
-        else a_descriptor(ctx, gemm, roles, plan, row, depth)
-    )
+    name = _instruction(ctx, gemm, replace(plan, n=plan.part))
     product = Do(
         call=call(
             name,
             Element(dtype=gemm.c.buffer.dtype, array=fresh, subscripts=(const(0),)),
-            a,
+            a_descriptor(ctx, gemm, roles, plan, row, depth),
             b_descriptor(ctx, gemm, roles, plan, column, depth),
             b.compare(">", k, const(0)),
         )

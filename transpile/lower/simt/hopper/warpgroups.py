@@ -45,9 +45,8 @@ class WarpgroupPlan:
 
     @property
     def registers(self) -> int:
-        """Registers of sums, of those that are fresh from the matrix unit, of rows for several parts."""
-        rows = 4 * self.depth // self.step if 0 < self.part < self.n else 0
-        return self.sums + self.part // 2 + rows
+        """Registers of sums, and of those that are fresh from the matrix unit."""
+        return self.sums + self.part // 2
 
 
 @record(kw_only=True)
@@ -179,8 +178,7 @@ def _with_promotion(ctx: Context, gemm: Gemm, plan: WarpgroupPlan, groups: int) 
     budget = consumer_registers(groups) - _SPARE - plan.sums
     for count in (1, 2, 4, 8):
         part = plan.n // count
-        rows = 4 * depth // plan.step if count > 1 else 0  # registers of the first operand
-        if plan.n % count == 0 and part % 8 == 0 and part // 2 + rows <= budget:
+        if plan.n % count == 0 and part % 8 == 0 and part // 2 <= budget:
             plan = replace(plan, part=part, depth=depth)
             words = f"sums of 8-bit floats leave the matrix unit, which keeps few bits, after {depth} of K"
             return _noted(ctx, plan, words)
