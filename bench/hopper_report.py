@@ -57,7 +57,7 @@ def _line(row: Mapping[str, Any]) -> str:
     tiles = row["ours"].removeprefix("tile2c").strip()
     mine, theirs = (f"{x['rate']:.0f} {row['unit']}" for x in (ours, best))
     spreads = [f"{x['spread'] * 100:.1f} %" for x in (ours, best)]
-    name = row["best"].split(" block")[0]
+    name = row["best"].split(" block")[0].strip()
     return (
         f"| {row['title']} | {row['way']} | {mine} | {spreads[0]} | {name} | {theirs} | {spreads[1]} "
         f"| {ratio} | {row['goal']:.2f} | {tiles} |"
