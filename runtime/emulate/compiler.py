@@ -176,6 +176,8 @@ class BuildRequest:
     @property
     def flags(self) -> list[str]:
         flags = _CHECKED if self.checked else _PLAIN
+        if self.arch.folder == "hip":  # _Float16 of GCC 12: each operation rounds
+            flags = [*flags, "-fexcess-precision=16"]
         return ["-O0" if flag.startswith("-O") else flag for flag in flags] if self.brief else flags
 
 
@@ -234,7 +236,13 @@ def build(request: BuildRequest) -> Path:
     without a compiler.
     """
     flags = request.flags
-    identity = (request.text, *request.instances, *flags, *_macros(request), *_own_headers(request.arch))
+    identity = (
+        request.text,
+        *request.instances,
+        *flags,
+        *_macros(request),
+        *_own_headers(request.arch),
+    )
     identity = (*identity, _sources_digest(), _text_step_digest())
     target = cache_folder() / f"kernel-{_digest(part.encode() for part in identity)}.so"
     if target.exists():
