@@ -257,34 +257,38 @@ def _total(ctx: Context, sizes: dict[str, int]) -> int:
     return sum(sizes.values()) - saved
 
 
+def stored_as(ctx: Context, buffer: Buffer) -> tuple[tuple[Expr, ...], int, int, str]:
+    """A shared tile as an array: dimensions, bytes, versions of it, its layout in words."""
+    dims: list[Expr] = [b.in_words(extent) for extent in buffer.shape]
+    versions = 1
+    ring = ctx.ring.get(buffer.name)
+    if ring is not None and ring.depth > 1:
+        dims.insert(0, ring.extent)
+        versions = ring.depth
+    layout = ctx.shared.get(buffer.name)
+    words = "row-major"
+    if layout is not None and layout.pad:
+        dims[-1] = b.add(dims[-1], const(layout.pad))
+        words = f"rows with {layout.pad} elements more, which spread them over the banks"
+    size = prod(b.known(extent) or 1 for extent in dims) * buffer.dtype.bytes
+    if layout is not None and layout.group > 1:
+        rows, columns = dims[-2:]
+        dims[-2:] = [b.div(rows, const(layout.group)), columns, const(layout.group)]
+        words = f"{layout.group} rows together, column c at c ^ (c / 8 % 8)"
+    elif layout is not None:
+        row = "r" if layout.divide == 1 else f"r / {layout.divide}"
+        words = f"chunk c of row r at c ^ ({row} % {layout.modulus})"
+    return tuple(dims), size, versions, words
+
+
 def _arrays(ctx: Context, used: list[Buffer]) -> tuple[list[Placed], list[tuple[str, Local, int]]]:
     """Each shared array: its place in the table, and (name, declaration, bytes)."""
     placed: list[Placed] = []
     lines: list[tuple[str, Local, int]] = []
     for buffer in used:
-        dims: list[Expr] = [b.in_words(extent) for extent in buffer.shape]
-        versions = 1
-        ring = ctx.ring.get(buffer.name)
-        if ring is not None and ring.depth > 1:
-            dims.insert(0, ring.extent)
-            versions = ring.depth
-        layout = ctx.shared.get(buffer.name)
-        words = "row-major"
-        if layout is not None and layout.pad:
-            dims[-1] = b.add(dims[-1], const(layout.pad))
-            words = f"rows with {layout.pad} elements more, which spread them over the banks"
-        size = prod(b.known(extent) or 1 for extent in dims) * buffer.dtype.bytes
-        if layout is not None and layout.group > 1:
-            rows, columns = dims[-2:]
-            dims[-2:] = [b.div(rows, const(layout.group)), columns, const(layout.group)]
-            words = f"{layout.group} rows together, column c at c ^ (c / 8 % 8)"
-        elif layout is not None:
-            row = "r" if layout.divide == 1 else f"r / {layout.divide}"
-            words = f"chunk c of row r at c ^ ({row} % {layout.modulus})"
+        dims, size, versions, words = stored_as(ctx, buffer)
         placed.append(Placed(name=buffer.name, bytes=size, layout=words, versions=versions))
-        lines.append(
-            (buffer.name, _declaration(buffer.name, buffer.dtype, tuple(dims), 128, size), size)
-        )
+        lines.append((buffer.name, _declaration(buffer.name, buffer.dtype, dims, 128, size), size))
     for array in ctx.arrays:
         dtype = ctx.array_types[array.name]
         placed.append(Placed(name=array.name, bytes=array.bytes, layout=array.words))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Buffer, Expr
@@ -12,7 +11,7 @@ from tile2c.transpile.lower.plan import CStmt, Declarator, Local, Placed
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
-from tile2c.transpile.lower.simt.shared import bytes_words
+from tile2c.transpile.lower.simt.shared import bytes_words, stored_as
 
 _TILE_ALIGN = 1024  # the period of the widest swizzle
 _BARRIER = 8
@@ -61,9 +60,9 @@ def declare(
     for buffer in used:
         if buffer.name in loaded:
             continue
-        size = prod(b.known(extent) or 1 for extent in buffer.shape) * buffer.dtype.bytes
-        member(buffer.name, printer.type_name(buffer.dtype), buffer.shape, 128, size)
-        placed.append(Placed(name=buffer.name, bytes=size, layout="row-major"))
+        dims, size, versions, words = stored_as(ctx, buffer)
+        member(buffer.name, printer.type_name(buffer.dtype), dims, 128, size)
+        placed.append(Placed(name=buffer.name, bytes=size, layout=words, versions=versions))
     for array in ctx.arrays:
         dtype = ctx.array_types[array.name]
         member(array.name, printer.type_name(dtype), array.dims, dtype.bytes, array.bytes)
