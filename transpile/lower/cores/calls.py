@@ -372,6 +372,11 @@ class Calls:
         """dst = src, of one element type and shape, or a row for every row."""
         if dst.ref == src.ref and dst.kind == src.kind:
             return
+        if not dst.whole and self.tiles.target.widen.get(dst.dtype.name) is not None:
+            bits = DTYPES["int16"]  # DataCopy moves whole blocks; their bits can be multiplied by 1
+            dst, src = (
+                replace(value, ref=replace(value.at, view=bits), dtype=bits) for value in (dst, src)
+            )
         one = Const(dtype=dst.dtype, value=1)
         if self.tiles.target.can("Muls", dst.dtype.name):
             self.elementwise("Muls", dst, (src, Value(kind="scalar", dtype=dst.dtype, expr=one)))
