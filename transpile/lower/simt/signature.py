@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile2c.transpile.ir.expr import Cast, Const
-from tile2c.transpile.ir.forms import Function, Param, Print
+from tile2c.transpile.ir.forms import Function, Param
 from tile2c.transpile.ir.walk import expressions, statements
 from tile2c.transpile.ir.walk import parts as expression_parts
 from tile2c.transpile.lower.plan import ScalarArg, TensorArg
