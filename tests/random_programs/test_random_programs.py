@@ -49,6 +49,25 @@ def test_programs(tmp_path: Path, target: str, first: int, count: int, refused: 
     check(target, range(first, first + count), refused, tmp_path)
 
 
+# What the run of ten thousand found: rings beside roles, _Float16 of the host's compiler, names of
+# loops in offsets of tensors, blocks of 32 bytes, quotients by reciprocals.
+FOUND = {
+    HOPPER: (7,),
+    HIP: (5318,),
+    "hip:gfx950": (7713,),
+    "dcu:gfx936": (6405,),
+    ASCEND: (793, 1893, 5420, 5866, 6766),
+    "bang:mtp_372": (8185,),
+}
+
+
+@pytest.mark.parametrize("target", FOUND)
+def test_programs_that_failed_once(tmp_path: Path, target: str) -> None:
+    outcomes = run_batch(FOUND[target], target, tmp_path)
+    wrong = [outcome for outcome in outcomes if outcome.kind not in ("ok", "refused")]
+    assert not wrong, "\n\n".join(map(str, wrong))
+
+
 @given(st.randoms(use_true_random=False))
 @settings(
     max_examples=40,
