@@ -257,9 +257,8 @@ class TensorMap:
     swizzle: Literal["none", "32B", "64B", "128B"]
     element_strides: tuple[int, ...] = ()
     l2: str = "128B"
-    corners: tuple[tuple[int, ...], tuple[int, ...]] | None = (
-        None  # of im2col; box: channels, pixels
-    )
+    # Of im2col; the box then counts channels and pixels.
+    corners: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     workspace: str = ""  # the scratch tensor that it describes in the tensor's stead
 
 
@@ -353,6 +352,5 @@ class Plan:
     notes: tuple[str, ...] = ()  # further lines of the header comment
     sources: tuple[str, ...] = ()  # the program's own C text, in front of the kernels
     workspace: tuple[Workspace, ...] = ()  # scratch that the caller gives, in order
-    workspace_when: str = (
-        ""  # needed where this holds alone, and the kernel does without, more slowly
-    )
+    # Needed where this holds alone; the kernel does without, more slowly.
+    workspace_when: str = ""
