@@ -194,3 +194,30 @@ extern "C" __global__ void k(const _Float16* x, __bf16* b, float* z) {{
     h = (x * F16(2) + x).astype(F32)
     np.testing.assert_array_equal(b.astype(F32), h.astype(BF16).astype(F32))
     np.testing.assert_allclose(z, 3 + (2 * h + 1) + 5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("checks", [frozenset(), frozenset(("races", "memory"))])
+def test_each_operation_of_float16_rounds(run: Any, checks: frozenset[str]) -> None:
+    """The host's compiler would keep more digits between them."""
+    x = (np.arange(1, 33) / 4).astype(F16)
+    y, z = np.zeros(32, F32), np.zeros(32, F32)
+    text = (
+        HEAD
+        + """extern "C" __global__ void k(const _Float16* x, float* y, float* z) {
+    const int t = threadIdx.x;
+    y[t] = float(x[t] / _Float16(3.0f));
+    z[t] = float(_Float16(2048.0f) + x[t] - _Float16(2048.0f));
+}
+"""
+    )
+    run(
+        text,
+        "k",
+        {"x": x, "y": y, "z": z},
+        reads=("x",),
+        arch="gfx942",
+        family="hip",
+        checks=checks,
+    )
+    assert (y == (x / F16(3)).astype(F32)).all()
+    assert (z == ((F16(2048) + x) - F16(2048)).astype(F32)).all()
