@@ -21,6 +21,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "add": ({}, LINES),
     "row_sum": ({}, PLANES),
     "bfloat16": ({}, PLANES),
+    "part_of_a_tile": ({}, PLANES),
     "bias_and_scale": ({}, PLANES),
     "column_strips": ({}, [{"N": 5}, {"N": 70001}]),
     "column_sums": ({}, PLANES),
@@ -58,8 +59,8 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
 
 # The rest covers the same mechanisms in other mixtures.
 QUICK = {
-    "add", "row_sum", "bfloat16", "conditions", "control", "halves", "online_softmax", "planes",
-    "reductions", "row_strips", "single_elements",
+    "add", "row_sum", "bfloat16", "part_of_a_tile", "conditions", "control", "halves", "online_softmax",
+    "planes", "reductions", "row_strips", "single_elements",
 }  # fmt: skip
 
 
