@@ -60,7 +60,7 @@ class Scalars:
         if isinstance(expr, Binary):
             return self._binary(expr, go(expr.a), go(expr.b), facts)
         if isinstance(expr, Unary):
-            return replace(expr, a=go(expr.a))
+            return _unary(expr, go(expr.a))
         if isinstance(expr, Compare | Logical):
             if isinstance(expr, Compare) and _is_half(expr.a.dtype):
                 return replace(expr, a=_float(go(expr.a)), b=_float(go(expr.b)))
@@ -74,9 +74,10 @@ class Scalars:
             return replace(expr, a=inner)
         if isinstance(expr, Call) and expr.function == "abs":
             inner = go(expr.args[0])
-            zero = Const(dtype=inner.dtype, value=0)
-            negative = Compare(dtype=BOOL, op="<", a=inner, b=zero)
-            minus = Unary(dtype=inner.dtype, op="-", a=inner)
+            known = _float(inner) if _is_half(inner.dtype) else inner
+            zero = Const(dtype=known.dtype, value=0)
+            negative = Compare(dtype=BOOL, op="<", a=known, b=zero)
+            minus = _unary(Unary(dtype=inner.dtype, op="-", a=inner), inner)
             return Select(dtype=inner.dtype, condition=negative, a=minus, b=inner)
         what = expr.function if isinstance(expr, Call) else type(expr).__name__.lower()
         raise failure(
@@ -212,6 +213,13 @@ def _rounded(number: Const) -> float:
 
 def _is_half(dtype: DType) -> bool:
     return dtype in (DTYPES["float16"], DTYPES["bfloat16"])
+
+
+def _unary(expr: Unary, a: Expr) -> Expr:
+    """op a; what the scalar unit computes in float is rounded once more."""
+    if not _is_half(expr.dtype):
+        return replace(expr, a=a)
+    return Cast(dtype=expr.dtype, a=Unary(dtype=FLOAT32, op=expr.op, a=_float(a)))
 
 
 def _float(expr: Expr) -> Expr:
