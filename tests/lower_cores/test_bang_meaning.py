@@ -68,6 +68,10 @@ def test_bytes_are_filled(tmp_path: Path) -> None:
     compare(program("bytes_filled"), tmp_path, {}, [{"N": 300}], FIRST)
 
 
+def test_values_met_by_themselves(tmp_path: Path) -> None:
+    compare(program("of_itself"), tmp_path, {}, [{"M": 11, "N": 70}], FIRST)
+
+
 def test_tiles_added_to_a_tensor(tmp_path: Path) -> None:
     compare(program("additions"), tmp_path, {}, [{"M": 40, "N": 50}, {"M": 1, "N": 7}], FIRST)
 
