@@ -51,7 +51,8 @@ def test_clang_builds_the_library(tmp_path: Path, capsys: pytest.CaptureFixture[
     arch = target.partition(":")[2]
     configured(
         tmp_path, tmp_path / "build", capsys, f"-DCMAKE_HIP_COMPILER={CLANG}",
-        f"-DCMAKE_HIP_COMPILER_ROCM_ROOT={root}", f"-DCMAKE_PREFIX_PATH={root}",
+        f"-DCMAKE_HIP_COMPILER_ROCM_ROOT={root}", f"-DCMAKE_HIP_COMPILER_ROCM_LIB={root / 'lib'}",
+        f"-DCMAKE_PREFIX_PATH={root}", "-DCMAKE_HIP_PLATFORM=amd",
         f"-DCMAKE_HIP_ARCHITECTURES={arch}", f"-DCMAKE_HIP_FLAGS={flags}",
         "-DCMAKE_HIP_COMPILER_FORCED=ON",
     )  # fmt: skip

@@ -54,7 +54,7 @@ def test_a_condition_that_a_promise_decides_leaves_the_text(tmp_path: Path, targ
         assert main([str(source), "-o", str(tmp_path / name), "--target", target]) == 0
         (path,) = (tmp_path / name).glob("more.*")
         texts[name] = path.read_text()
-    guard = "if (bx * 256 + j + v < N)"
+    guard = "if (col + v < N)"
     assert guard in texts["plain"] and guard not in texts["promised"]
     assert all("// the edge" in text for text in texts.values())
     kernel = tile2c.load(tmp_path / "promised", "emulate", check="races,memory")["more"]

@@ -210,14 +210,15 @@ class _Pipeline:
             rolled=b.known(ahead) != 1,
             dtype=INT32,
         )
-        started: CStmt = loop
-        if self.ctx.variant:
-            started = Branch(
-                condition=_aligned(), then=(loop,), remark="copies that run ahead of their use"
-            )
-        section = Section(body=(declared, started) if declared else (started,))
+        started: tuple[CStmt, ...] = (loop,)
+        if self.ctx.unaligned:
+            started = ()
+        elif self.ctx.variant:
+            remark = "copies that run ahead of their use"
+            started = (Branch(condition=_aligned(), then=(loop,), remark=remark),)
+        section = Section(body=(declared, *started) if declared else started)
         return Step(
-            body=(section,),
+            body=(section,) if section.body else (),
             accesses=self._writes(0),
             quote=self.loads,
         )
@@ -254,22 +255,15 @@ class _Pipeline:
         body += [wait, issue] if ahead else [issue, wait]
         start, remark = self._start(), ""
         if ahead and self.ctx.variant:
-            remark = "where nothing runs ahead, rounds before the first one only load"
-            early = b.both([b.negate(_aligned()), b.less(self.round, start)])
-            body.append(
-                Step(
-                    body=(
-                        Escape(
-                            kind="continue",
-                            condition=early,
-                            remark="so far there is nothing to multiply",
-                        ),
-                    )
-                )
-            )
+            early = self._early(start)
+            body.append(Step(body=(early,)))
+            remark = "rounds before the first one only load"
             # Ordinary loads would make the text long: they stand once, in the loop.
             first = b.sub(b.add(start, const(1)), self.depth)
-            start = Select(dtype=INT32, condition=_aligned(), a=start, b=first, lazy=False)
+            if not self.ctx.unaligned:
+                remark = f"where nothing runs ahead, {remark}"
+                first = Select(dtype=INT32, condition=_aligned(), a=start, b=first, lazy=False)
+            start = first
         body += self.lower_body(rest_of(self.stmt, self.staging.loads, self.bound, self.fixed))
         if self.counted:
             body.append(Step(body=(self._next(slot),)))
@@ -289,6 +283,15 @@ class _Pipeline:
             body=tuple(body),
             runs=runs,
             name=self.var,
+        )
+
+    def _early(self, start: Expr) -> Escape:
+        """The end of a round before the first one, which has only loaded."""
+        before = b.less(self.round, start)
+        if not self.ctx.unaligned:
+            before = b.both([b.negate(_aligned()), before])
+        return Escape(
+            kind="continue", condition=before, remark="so far there is nothing to multiply"
         )
 
     def _commit(self, remark: str = "") -> tuple[CStmt, ...]:

@@ -11,7 +11,7 @@
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
 //   repack   K % 8 != 0: where that pays, A is copied to aligned rows of a workspace first
-//   text     sha256 d2d52ae68280  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 94b2515a898a  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -22,9 +22,6 @@ constexpr int ring_stages = 6;
 
 // Registers have no address: a loop that counts through them is unrolled.
 #define UNROLL _Pragma("unroll")
-
-// The body is long and runs a few times: unrolled, it would only be more code to fetch.
-#define ROLLED _Pragma("unroll 1")
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
@@ -465,20 +462,13 @@ extern "C" __global__ void __launch_bounds__(256) gemm_bias_relu_any(
     };
 
     const int ko_end = (K + block_K - 1) / block_K;
-    if (aligned) {  // copies that run ahead of their use
-        ROLLED
-        for (int ko = 0; ko < num_stages - 1; ++ko) {
-            if (ko < ko_end) load_tiles(ko);
-        }
-    }
 
     // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
-    // where nothing runs ahead, rounds before the first one only load
-    for (int ko = aligned ? 0 : 1 - num_stages; ko < ko_end; ++ko) {
+    for (int ko = 1 - num_stages; ko < ko_end; ++ko) {  // rounds before the first one only load
         // tile ko is complete for all threads; nobody still reads the stage refilled next
         __syncthreads();
         if (ko + num_stages - 1 < ko_end) load_tiles(ko + num_stages - 1);
-        if (!aligned && ko < 0) continue;  // so far there is nothing to multiply
+        if (ko < 0) continue;  // so far there is nothing to multiply
 
         // T.gemm(A_shared, B_shared, C_local)
         for (int k = 0; k < block_K; k += 16) {
