@@ -150,13 +150,14 @@ class Context:
 
     def edge_names(self, key: Key) -> tuple[str, ...]:
         kind, name, dim = key
+        layout = self.layouts.get(name)
+        across = layout is not None and len(layout.kept) > 1 and dim == layout.kept[-1]
         if self.edges.root(key) in self.edges.outer:
-            return ("rows", f"{name}_rows")
+            return (f"{name}_columns",) if across else ("rows", f"{name}_rows")
         if kind == "loop":
             return ("count", f"{name}_count")
-        layout = self.layouts[name]
-        flat = len(layout.kept) <= 1
-        word = "count" if flat else "columns" if dim == layout.kept[-1] else "rows"
+        flat = layout is not None and len(layout.kept) <= 1
+        word = "count" if flat else "columns" if across else "rows"
         return (word, f"{name}_{word}")
 
 
