@@ -284,7 +284,7 @@ def say(row: Mapping[str, Any]) -> None:
             f"  {row['way']:6} {label:76.76} {x['ms']:.4f} ms {x['rate']:7.1f} {row['unit']} "
             f"±{x['spread'] * 50:.1f} % of {x['rounds']}"
         )
-    met = "" if row["ratio"] is None else "met" if row["ratio"] >= row["goal"] else "MISSED"
+    met = "" if row["ratio"] is None else "met" if row["met"] else "MISSED"
     print(
         f"  {row['way']:6} {row['title']}: {row['ratio']} of {row['best']}, goal {row['goal']} {met}"
     )

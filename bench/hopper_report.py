@@ -13,6 +13,7 @@ HEAD = """## Hopper beside the libraries
 `bench/hopper.py`: the samples, unchanged but for tile sizes, for `cuda:sm_90a`, beside torch (cuBLAS,
 cuDNN, `torch.compile`), Triton and TileLang in one process, contenders taking turns. A ratio is the best
 rival's median time over ours; the spread is slowest less fastest round, in parts of the median.
+Row operations also meet their goal with 0.97 of a copy of as many bytes.
 """
 
 

@@ -40,7 +40,7 @@ class Cell:
     def joined(self, other: Cell) -> Cell:
         """Two looks at one cell, each of which may have left out something."""
         return Cell(
-            self.refused or other.refused,
+            self.refused,  # what is refused was not looked at further, and what is not, is not
             other.compiled if self.compiled is None else self.compiled,
             other.equal if self.equal is None else self.equal,
             self.told or other.told,

@@ -12,7 +12,6 @@ from tile2c.runtime.tensor_maps import KINDS, SWIZZLES, TensorMap, emulated
 
 BOTH = frozenset({"races", "memory"})
 NONE: frozenset[str] = frozenset()
-_KIND_OF = {"float16": "float16", "float32": "float32", "int32": "int32", "uint16": "uint16"}
 
 
 def tensor_map(

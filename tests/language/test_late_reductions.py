@@ -143,3 +143,34 @@ def test_a_fresh_sum_may_have_a_name(tmp_path: Path) -> None:
 """
     arguments = {"X": values((64, 64), "float32"), "Y": empty(64), "n": 3}
     checked(tmp_path, program(body), arguments, rtol=1e-4, atol=1e-4)
+
+
+BY_ITSELF = """
+        p = T.alloc_fragment((4,), "float32")
+        T.clear(s)
+        for k in T.serial(n):
+            for i, j in T.Parallel(4, 256):
+                x[i, j] = X[k, j % 64] * (i + 1)
+            T.reduce_sum(x, p, dim=1)
+            for i in T.Parallel(4):
+                s[i] = s[i] * p[i] + p[i]
+"""
+CHANGED = """
+        p = T.alloc_fragment((4,), "float32")
+        T.clear(s)
+        for k in T.serial(n):
+            for i, j in T.Parallel(4, 256):
+                x[i, j] = X[k, j % 64] * (i + 1)
+            T.reduce_sum(x, p, dim=1)
+            for i in T.Parallel(4):
+                x[i, 0] = 1000.0
+                s[i] = s[i] * 0.5 + p[i]
+"""
+
+
+@pytest.mark.parametrize("body", [BY_ITSELF, CHANGED], ids=["by itself", "changed"])
+@pytest.mark.parametrize("target", [CUDA, HIP])
+def test_sums_that_cannot_join_at_once(tmp_path: Path, body: str, target: str) -> None:
+    """Scaled by what was summed, or summed before its source changes."""
+    arguments = {"X": values((64, 64)) / 64, "Y": empty(64), "n": 3}
+    checked(tmp_path, program(body), arguments, target, rtol=1e-4, atol=1e-4)

@@ -67,4 +67,4 @@ def test_every_kind_of_access_knows_the_layout(tmp_path: Path, target: str) -> N
     }  # fmt: skip
     checked(tmp_path, EVERY_ACCESS, arguments, target, rtol=1e-4, atol=1e-4)
     kernel = written_text(tmp_path / "out")
-    assert "tile_col" in kernel or "[64 + " in kernel
+    assert "tile_col" in kernel

@@ -126,3 +126,14 @@ def test_known_sizes_that_are_not_worth_copies_take_the_ordinary_way(tmp_path: P
     text = build(tmp_path, "product", SQUARE | {"M": 65, "N": 67, "K": 33})
     assert "rows of A are 33 elements apart" in text
     assert text.count("__global__") == 1
+
+
+def test_rounds_that_a_longer_row_would_change(tmp_path: Path, cheap: None) -> None:
+    """K // block_K of rows with their padding can be a round more."""
+    defines = SQUARE | {"whole_rounds": True}
+    build(tmp_path, "product", defines)
+    a, b = inputs("product", defines, 65, 72, 63)
+    (kernel,) = tile2c.load(tmp_path, "emulate", target=TARGET, check="races,memory").values()
+    found = np.asarray(kernel(a, b)).astype(np.float64)
+    wanted = a[:, :32].astype(np.float64) @ b[:32].astype(np.float64)
+    assert np.allclose(found, wanted, rtol=5e-3, atol=5e-2)

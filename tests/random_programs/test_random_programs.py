@@ -1,6 +1,6 @@
 """Programs made by chance: run with both checks on, each equals its meaning or is refused at a place.
 
-Ten thousand of them, about an hour on two cores:
+Ten thousand of them, four minutes on 16 cores:
     python tests/random_programs/run_many.py
 A seed that fails is made again by `python tests/random_programs/show_program.py SEED [TARGET]`, which
 leaves out statements for as long as it still fails.
@@ -64,7 +64,7 @@ FOUND = {
 @pytest.mark.parametrize("target", FOUND)
 def test_programs_that_failed_once(tmp_path: Path, target: str) -> None:
     outcomes = run_batch(FOUND[target], target, tmp_path)
-    wrong = [outcome for outcome in outcomes if outcome.kind not in ("ok", "refused")]
+    wrong = [outcome for outcome in outcomes if outcome.kind != "ok"]
     assert not wrong, "\n\n".join(map(str, wrong))
 
 

@@ -20,8 +20,9 @@ def product(
     trans_B=False,
     acc_dtype="float32",
     b_dtype=None,
+    whole_rounds=False,
 ):
-    """C = A @ B, each operand as it is or transposed"""
+    """C = A @ B, each operand as it is or transposed; with `whole_rounds` without what K has beyond them"""
 
     @T.prim_func
     def main(
@@ -36,7 +37,9 @@ def product(
             )
             C_local = T.alloc_fragment((block_M, block_N), acc_dtype)
             T.clear(C_local)
-            for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+            for ko in T.Pipelined(
+                K // block_K if whole_rounds else T.ceildiv(K, block_K), num_stages=num_stages
+            ):
                 if trans_A:
                     T.copy(A[ko * block_K, by * block_M], A_shared)
                 else:

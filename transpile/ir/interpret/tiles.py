@@ -192,10 +192,6 @@ def _matrix(value: Array) -> Array:
 # ---- reductions
 
 
-def _accumulator(numbers: Numbers, dtype: DType) -> type[np.generic]:
-    return numbers.working(dtype).type
-
-
 def _reduce(numbers: Numbers, stmt: forms.Reduce, source: Tile, target: Tile) -> None:
     dtype = target.region.buffer.dtype
     value = numbers.cast(source.read(), source.region.buffer.dtype, dtype)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir.dtypes import INT32, DType
-from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var, const
+from tile2c.transpile.ir.expr import Buffer, Expr, Var, const
 from tile2c.transpile.ir.forms import Function, Launch
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.facts import Facts
@@ -270,15 +270,6 @@ def _digit(base: Expr, weight: int, extent: int, total: int) -> Expr:
     return part if weight * extent >= total else b.mod(part, const(extent))
 
 
-def element_type(dtype: DType) -> str:
-    """The element type's name, as helper templates take it."""
-    return dtype.name
-
-
 def variable(var: Var, name: str) -> Var:
     """The C variable that stands for an IR variable."""
     return Var(dtype=var.dtype, name=name, kind=var.kind)
-
-
-def named_const(value: Const) -> bool:
-    return value.name is not None

@@ -196,12 +196,12 @@ def _placed(
                 found += parts[0]
                 parts = ([], parts[1], parts[2])
             inner = _placed(stmt.body, wanted, parts, source)
-            found.append(stmt if _same(inner, stmt.body) else replace(stmt, body=inner))
+            found.append(stmt if same(inner, stmt.body) else replace(stmt, body=inner))
         elif isinstance(stmt, If):
             then = _placed(stmt.then, wanted, parts, source)
             orelse = _placed(stmt.orelse, wanted, parts, source)
-            same = _same(then, stmt.then) and _same(orelse, stmt.orelse)
-            found.append(stmt if same else replace(stmt, then=then, orelse=orelse))
+            alike = same(then, stmt.then) and same(orelse, stmt.orelse)
+            found.append(stmt if alike else replace(stmt, then=then, orelse=orelse))
         else:
             found.append(stmt)
     return tuple(found)
@@ -219,5 +219,6 @@ def _hoistable(
     return not any(buffer == source for stmt in inside for buffer in writes(stmt))
 
 
-def _same(a: Sequence[Stmt], c: Sequence[Stmt]) -> bool:
+def same(a: Sequence[Stmt], c: Sequence[Stmt]) -> bool:
+    """Whether the lists hold the very same statements."""
     return len(a) == len(c) and all(x is y for x, y in zip(a, c, strict=True))

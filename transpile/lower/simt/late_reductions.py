@@ -14,7 +14,7 @@ from tile2c.transpile.ir.forms import For, If, Parallel, Pipelined, Reduce, Stmt
 from tile2c.transpile.ir.walk import loads, reads, statements, writes
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.gathered import Gather, Meet
-from tile2c.transpile.lower.simt.hand_over import fresh, whole, whole_loop
+from tile2c.transpile.lower.simt.hand_over import fresh, same, whole, whole_loop
 from tile2c.transpile.lower.simt.reduce import identity
 
 
@@ -35,14 +35,14 @@ def meet_after_loops(ctx: Context, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
                 found, inside, meet = _split(ctx, found, inside, reduction)
                 after.append(meet)
             inside = meet_after_loops(ctx, inside)
-            found += [stmt if _same(inside, stmt.body) else replace(stmt, body=inside), *after]
+            found += [stmt if same(inside, stmt.body) else replace(stmt, body=inside), *after]
         elif isinstance(stmt, While):
             inside = meet_after_loops(ctx, stmt.body)
-            found.append(stmt if _same(inside, stmt.body) else replace(stmt, body=inside))
+            found.append(stmt if same(inside, stmt.body) else replace(stmt, body=inside))
         elif isinstance(stmt, If):
             then, orelse = meet_after_loops(ctx, stmt.then), meet_after_loops(ctx, stmt.orelse)
-            same = _same(then, stmt.then) and _same(orelse, stmt.orelse)
-            found.append(stmt if same else replace(stmt, then=then, orelse=orelse))
+            alike = same(then, stmt.then) and same(orelse, stmt.orelse)
+            found.append(stmt if alike else replace(stmt, then=then, orelse=orelse))
         else:
             found.append(stmt)
     return tuple(found)
@@ -53,10 +53,6 @@ def _scaled_from_before(before: Sequence[Stmt], loop: For | Pipelined, stmt: Red
     target = stmt.dst.buffer
     scaled = any(x.buffer == target for inner in loop.body for x in _scalings(inner))
     return scaled and _fill(before, target, identity(stmt.op, target.dtype)) is None
-
-
-def _same(a: Sequence[Stmt], c: Sequence[Stmt]) -> bool:
-    return len(a) == len(c) and all(x is y for x, y in zip(a, c, strict=True))
 
 
 def _late(loop: For | Pipelined) -> list[Reduce]:
@@ -109,7 +105,8 @@ def _joined_at_once(ctx: Context, loop: For | Pipelined) -> For | Pipelined:
                     part.shape,
                     part.dtype,
                 )
-                if alone and alike:
+                apart = not any(x == source for inner in statements((stmt,)) for x in writes(inner))
+                if alone and alike and apart:
                     body[at] = replace(first, dst=whole(total), clear=False)
                     body[at : later + 1] = [*body[at + 1 : later], scaled, body[at]]
                     return _joined_at_once(ctx, replace(loop, body=tuple(body)))
@@ -133,7 +130,7 @@ def _adds(loop: Stmt, stmt: Stmt, part: Buffer) -> tuple[Buffer, Parallel] | Non
     if not isinstance(value, Binary) or value.op != "+" or added not in (value.a, value.b):
         return None
     scaled = replace(stmt, value=value.b if value.a == added else value.a)
-    if not _scales(loop, scaled):
+    if not _scales(loop, scaled) or any(x.buffer == part for x in loads(scaled.value)):
         return None
     inside = tuple(scaled if x is stmt else x for x in loop.body)
     return stmt.buffer, replace(loop, body=inside)
@@ -229,7 +226,7 @@ def _with(body: tuple[Stmt, ...], old: Stmt, new: Stmt) -> tuple[Stmt, ...]:
             found.append(new)
         elif isinstance(stmt, For | Pipelined):
             inner = _with(stmt.body, old, new)
-            found.append(stmt if _same(inner, stmt.body) else replace(stmt, body=inner))
+            found.append(stmt if same(inner, stmt.body) else replace(stmt, body=inner))
         else:
             found.append(stmt)
     return tuple(found)

@@ -170,8 +170,3 @@ def _product(stmt: forms.Gemm, first: Expr) -> Product:
         comments=stmt.comments,
         remark=stmt.remark,
     )
-
-
-def makes_sums(stmt: Stmt) -> bool:
-    """Whether a statement is a product or holds one."""
-    return any(isinstance(part, forms.Gemm) for part in walk.statements((stmt,)))

@@ -119,6 +119,8 @@ class DelayedRounds:
         self.ctx, self.roles = consumer.ctx, consumer.roles
         self.var = b.local(consumer.var)
         self.s, self.o = parts.first.c.buffer.name, parts.second.c.buffer.name
+        self.names_before = self.ctx.namer.state()  # given back where the loop stays as it is
+        self.arrays_before = len(self.ctx.arrays)
         ours = self.ctx.namer.ours
         self.before = ours("before", "stage_of_before")
         self.ctx.namer.release(self.before)
@@ -136,6 +138,8 @@ class DelayedRounds:
             for part in (parts.ahead, parts.between, parts.closing)
         ]
         if any(_meets(nodes) for nodes in lowered):
+            self.ctx.namer.restore(self.names_before)
+            self.ctx.arrays[self.arrays_before :] = []
             return None
         ahead, between, closing = (flatten(nodes) for nodes in lowered)
         self._note()

@@ -14,7 +14,7 @@ from itertools import combinations
 
 from tile2c.runtime.expressions import evaluate, names_of
 from tile2c.transpile.ir.dtypes import DType
-from tile2c.transpile.ir.expr import Buffer, Expr, Var, const
+from tile2c.transpile.ir.expr import Binary, Buffer, Expr, Var, const
 from tile2c.transpile.ir.forms import Copy
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
@@ -186,7 +186,7 @@ def _groups(whole: WithRoles, entry: Entry) -> dict[Key, list[Packed]]:
         printer(b.for_host(stride)): unit
         for stride, unit in whole.conditions.pitches.items()
         if b.known(stride) is not None
-        or (isinstance(stride, Var) and _counts_only(whole, entry, stride.name))
+        or (isinstance(stride, Var) and _counts_only(whole, entry, stride, unit))
     }
     for name in dict.fromkeys(x.tensor for x in maps):
         buffer = params.get(name)
@@ -202,12 +202,18 @@ def _groups(whole: WithRoles, entry: Entry) -> dict[Key, list[Packed]]:
     return found
 
 
-def _counts_only(whole: WithRoles, entry: Entry, size: str) -> bool:
+def _counts_only(whole: WithRoles, entry: Entry, size: Var, unit: int) -> bool:
     """Whether the entry asks for the size to count its rounds, at most.
 
-    It was lowered for whole multiples of 16 bytes; over copies it is told the next one, which says the same
-    of the rounds but not of anything else.
+    It was lowered for whole multiples of `unit`; over copies it is told the next one, which is as many
+    tiles of whole units, begun ones included, but says nothing else that is the same.
     """
+    stop = whole.roles.loop.stop
+    tiles = isinstance(stop, Binary) and stop.op == "ceildiv" and stop.a == size
+    if b.mentions(stop, size.name):
+        of = b.known(stop.b) if isinstance(stop, Binary) and tiles else None
+        if of is None or of % unit:
+            return False
 
     def without_stop(stmt: CStmt) -> CStmt:
         if not isinstance(stmt, Section):
@@ -215,7 +221,7 @@ def _counts_only(whole: WithRoles, entry: Entry, size: str) -> bool:
         rest = tuple(without_stop(x) for x in stmt.body if x is not whole.stop_line)
         return replace(stmt, body=rest)
 
-    return size not in names_in(tuple(without_stop(x) for x in entry.body))
+    return size.name not in names_in(tuple(without_stop(x) for x in entry.body))
 
 
 def _packed(buffer: Buffer, written: bool, stride: Expr, unit: int) -> Packed:
@@ -330,7 +336,7 @@ def _copies(
             LaunchPlan(
                 group=group + number,
                 when=_all_of([odd[key], pays]) or None,
-                entry=_entry_name(name, kind, tensors),
+                entry=_entry_name(name, kind),
                 grid=(b.mul(packed.rows, chunks), const(1), const(1)),
                 block=(THREADS, 1, 1),
                 params=(first, second, *numbers),
@@ -378,8 +384,7 @@ def _moved(described: TensorMap, packed: Packed) -> TensorMap:
     return replace(described, strides=tuple(strides), workspace=_name(packed))
 
 
-def _entry_name(name: str, kind: DType, tensors: Sequence[Packed]) -> str:
-    del tensors
+def _entry_name(name: str, kind: DType) -> str:
     return f"{name}_rows_{kind.name}"
 
 
@@ -388,7 +393,7 @@ def _entries(whole: WithRoles, name: str, tensors: Sequence[Packed]) -> list[Ent
     found: dict[str, Entry] = {}
     for packed in tensors:
         kind = packed.buffer.dtype
-        entry = _entry_name(name, kind, tensors)
+        entry = _entry_name(name, kind)
         found.setdefault(entry, copy_entry(entry, kind))
     whole.ctx.need("unroll")
     return list(found.values())
