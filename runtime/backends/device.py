@@ -33,6 +33,8 @@ class Driver(Protocol):
 
     def current(self, device: int) -> AbstractContextManager[None]: ...
 
+    def multiprocessors(self, device: int) -> int: ...
+
     def allocate(self, nbytes: int) -> int: ...
 
     def free(self, address: int) -> None: ...
@@ -58,6 +60,7 @@ class Driver(Protocol):
         shared_bytes: int,
         stream: int,
         arguments: Sequence[bytes],
+        cluster: Sequence[int] | None = None,
     ) -> None: ...
 
     def prepared(
@@ -67,6 +70,7 @@ class Driver(Protocol):
         block: Sequence[int],
         shared_bytes: int,
         sizes: Sequence[int],
+        cluster: Sequence[int] | None = None,
     ) -> PreparedLaunch | None:
         """The same launch again and again, with arguments of these sizes; None if it cannot be."""
 
@@ -207,6 +211,9 @@ class DeviceSession:
         """Device memory, aligned as the driver gives it: to 256 bytes or more."""
         return Pointer("workspace", self._allocate(nbytes), nbytes, True, None)
 
+    def multiprocessors(self) -> int:
+        return self._driver.multiprocessors(self._device)
+
     def encode(self, tensor_map: TensorMap) -> bytes:
         return self._driver.encode(tensor_map)
 
@@ -216,15 +223,15 @@ class DeviceSession:
             item.address.to_bytes(8, "little") if isinstance(item, Pointer) else item.data
             for item in call.arguments
         ]
-        self._driver.launch(
-            function, call.grid, call.block, call.shared_bytes, self._stream, arguments
-        )
+        numbers = (call.grid, call.block, call.shared_bytes)
+        self._driver.launch(function, *numbers, self._stream, arguments, call.cluster)
 
     def prepared(self, module: DeviceModule, call: LaunchCall) -> PreparedLaunch | None:
         """The launch in a form that costs little to repeat."""
         sizes = [POINTER if isinstance(x, Pointer) else len(x.data) for x in call.arguments]
         function = module.function(self._device, call)
-        return self._driver.prepared(function, call.grid, call.block, call.shared_bytes, sizes)
+        numbers = (call.grid, call.block, call.shared_bytes)
+        return self._driver.prepared(function, *numbers, sizes, call.cluster)
 
     def time(self, run: Callable[[], None]) -> float:
         return self._driver.elapsed(run, self._stream)

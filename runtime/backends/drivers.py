@@ -176,6 +176,10 @@ class NamedDriver:
             self._call(self.names.set_context, self._contexts[device])
         yield
 
+    def multiprocessors(self, device: int) -> int:
+        """No text for these devices asks."""
+        raise DriverError(f"how many multiprocessors {self.names.vendor} devices have is not asked")
+
     def allocate(self, nbytes: int) -> int:
         """Device memory; its address."""
         address = ctypes.c_uint64()
@@ -234,8 +238,10 @@ class NamedDriver:
         shared_bytes: int,
         stream: int,
         arguments: Sequence[bytes],
+        cluster: Sequence[int] | None = None,
     ) -> None:
         """Launches with each argument's bytes by value."""
+        self._without(cluster)
         holders = [ctypes.create_string_buffer(data, len(data)) for data in arguments]
         pointers = (Handle * max(len(holders), 1))(*(ctypes.addressof(item) for item in holders))
         numbers = (ctypes.c_uint(extent) for extent in (*grid, *block, shared_bytes))
@@ -248,10 +254,16 @@ class NamedDriver:
         block: Sequence[int],
         shared_bytes: int,
         sizes: Sequence[int],
+        cluster: Sequence[int] | None = None,
     ) -> PreparedLaunch | None:
         """The same launch again and again."""
+        self._without(cluster)
         numbers = [ctypes.c_uint(extent) for extent in (*grid, *block, shared_bytes)]
         return PreparedLaunch(partial(self._call, self.names.launch, function, *numbers), sizes)
+
+    def _without(self, cluster: Sequence[int] | None) -> None:
+        if cluster is not None:
+            raise DriverError(f"{self.names.vendor}'s driver has no clusters of blocks")
 
     def synchronize(self, stream: int) -> None:
         """Waits for everything in a stream."""

@@ -18,10 +18,29 @@ from tile2c.runtime.errors import BackendUnavailable, DriverError
 from tile2c.runtime.tensor_maps import ALIGN, BYTES, TensorMap
 
 COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR = 75, 76
+MULTIPROCESSOR_COUNT = 16
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 DEFAULT_SHARED_LIMIT = 48 * 1024  # bytes that need no attribute
 
 Handle = ctypes.c_void_p
+
+
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute: which one, and 64 bytes of value behind a gap."""
+
+    _fields_ = (("id", ctypes.c_int), ("gap", ctypes.c_int), ("value", ctypes.c_uint * 16))
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig: grid, block and dynamic shared memory, the stream, attributes."""
+
+    _fields_ = (
+        ("numbers", ctypes.c_uint * 7),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(LaunchAttribute)),
+        ("count", ctypes.c_uint),
+    )
 
 
 class CudaError(DriverError):
@@ -60,12 +79,17 @@ class LibcudaDriver:
 
     def capability(self, device: int) -> tuple[int, int]:
         """The compute capability: (9, 0)."""
-        values = []
-        for attribute in (COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR):
-            value = ctypes.c_int()
-            self._call("cuDeviceGetAttribute", ctypes.byref(value), attribute, device)
-            values.append(value.value)
-        return values[0], values[1]
+        major = self._attribute(COMPUTE_CAPABILITY_MAJOR, device)
+        return major, self._attribute(COMPUTE_CAPABILITY_MINOR, device)
+
+    def multiprocessors(self, device: int) -> int:
+        """How many multiprocessors the device has."""
+        return self._attribute(MULTIPROCESSOR_COUNT, device)
+
+    def _attribute(self, attribute: int, device: int) -> int:
+        value = ctypes.c_int()
+        self._call("cuDeviceGetAttribute", ctypes.byref(value), attribute, device)
+        return value.value
 
     @contextmanager
     def current(self, device: int) -> Iterator[None]:
@@ -129,18 +153,13 @@ class LibcudaDriver:
         shared_bytes: int,
         stream: int,
         arguments: Sequence[bytes],
+        cluster: Sequence[int] | None = None,
     ) -> None:
-        """Launches with each argument's bytes by value."""
+        """Launches with each argument's bytes by value; `cluster`: blocks that run together."""
         holders = [ctypes.create_string_buffer(data, len(data)) for data in arguments]
         pointers = (Handle * max(len(holders), 1))(*(ctypes.addressof(item) for item in holders))
-        self._call(
-            "cuLaunchKernel",
-            function,
-            *(ctypes.c_uint(extent) for extent in (*grid, *block, shared_bytes)),
-            Handle(stream),
-            pointers,
-            None,
-        )
+        launch = self._launcher(function, (*grid, *block, shared_bytes), cluster)
+        launch(Handle(stream), pointers, None)
 
     def prepared(
         self,
@@ -149,10 +168,28 @@ class LibcudaDriver:
         block: Sequence[int],
         shared_bytes: int,
         sizes: Sequence[int],
+        cluster: Sequence[int] | None = None,
     ) -> PreparedLaunch:
         """The same launch again and again."""
-        numbers = [ctypes.c_uint(extent) for extent in (*grid, *block, shared_bytes)]
-        return PreparedLaunch(partial(self._call, "cuLaunchKernel", function, *numbers), sizes)
+        numbers = (*grid, *block, shared_bytes)
+        return PreparedLaunch(self._launcher(function, numbers, cluster), sizes)
+
+    def _launcher(
+        self, function: Handle, numbers: Sequence[int], cluster: Sequence[int] | None
+    ) -> Callable[..., None]:
+        """What takes the stream's handle, the pointers to the arguments, and None."""
+        if cluster is None:
+            extents = [ctypes.c_uint(number) for number in numbers]
+            return partial(self._call, "cuLaunchKernel", function, *extents)
+        config = LaunchConfig(numbers=(ctypes.c_uint * 7)(*numbers), count=1)
+        attribute = LaunchAttribute(id=CLUSTER_DIMENSION, value=(ctypes.c_uint * 16)(*cluster))
+        config.attributes = ctypes.pointer(attribute)
+
+        def launch(stream: Handle, pointers: object, extra: object) -> None:
+            config.stream = stream
+            self._call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, extra)
+
+        return launch
 
     def synchronize(self, stream: int) -> None:
         """Waits for everything in a stream."""

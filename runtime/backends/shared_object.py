@@ -131,6 +131,7 @@ class LibraryDriver(NamedDriver):
         block: Sequence[int],
         shared_bytes: int,
         sizes: Sequence[int],
+        cluster: Sequence[int] | None = None,
     ) -> PreparedLaunch | None:
         """Such a launch takes its numbers in another form: it goes the long way each time."""
         return None
@@ -146,6 +147,7 @@ class LibraryDriver(NamedDriver):
         shared_bytes: int,
         stream: int,
         arguments: Sequence[bytes],
+        cluster: Sequence[int] | None = None,
     ) -> None:
         holders = [ctypes.create_string_buffer(data, len(data)) for data in arguments]
         pointers = (Handle * max(len(holders), 1))(*(ctypes.addressof(item) for item in holders))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ class Launch:
     numbers: tuple[int, ...]  # grid, block, dynamic shared bytes
     stream: int
     arguments: list[bytes]  # copied at the launch, as a driver does
+    cluster: tuple[int, ...] | None = None
 
     def bytes_of(self, index: int, count: int) -> bytes:
         return self.arguments[index][:count]
@@ -101,12 +103,34 @@ class FakeLibrary:
 
     def cuLaunchKernel(self, function: Any, *rest: Any) -> int:
         numbers = tuple(item.value for item in rest[:7])
+        return self._launched(function, numbers, rest[7].value or 0, rest[8])
+
+    def cuLaunchKernelEx(self, config: Any, function: Any, pointers: Any, extra: Any) -> int:
+        """The structures as bytes, at the offsets that cuda.h gives their members."""
+        raw = ctypes.string_at(ctypes.addressof(config._obj), 56)
+        numbers, (stream, at), (count,) = (
+            struct.unpack_from(form, raw, start)
+            for form, start in (("<7I", 0), ("<2Q", 32), ("<I", 48))
+        )
+        assert count == 1
+        kind, *cluster = struct.unpack("<I4x3I", ctypes.string_at(at, 20))
+        assert kind == 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        return self._launched(function, numbers, stream, pointers, tuple(cluster))
+
+    def _launched(
+        self,
+        function: Any,
+        numbers: tuple[int, ...],
+        stream: int,
+        pointers: Any,
+        cluster: tuple[int, ...] | None = None,
+    ) -> int:
         arguments = [
             ctypes.string_at(pointer, self.widths.get(index, 8))
-            for index, pointer in enumerate(rest[8])
+            for index, pointer in enumerate(pointers)
         ]
         entry = self.names[function.value - 1]
-        launch = Launch(entry, numbers, rest[7].value or 0, arguments)
+        launch = Launch(entry, numbers, stream, arguments, cluster)
         self.launches.append(launch)
         if self.run is not None:
             self.run(launch)

@@ -52,6 +52,20 @@ def long_way_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tile2c.runtime.kernel.bind", fail)
 
 
+def test_blocks_of_a_cluster_run_together_at_each_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = manifests.add_entry()
+    entry["launch"][0]["cluster"] = [2, 1, 1]
+    add, library = loaded(tmp_path, entry)
+    add(*(Array(4096 * n, 300) for n in (1, 2, 3)), 1.0, stream=5)
+    long_way_refused(monkeypatch)
+    add(*(Array(4096 * n, 300) for n in (4, 5, 6)), 2.5, stream=7)
+    assert [launch.cluster for launch in library.launches] == [(2, 1, 1)] * 2
+    assert [launch.numbers for launch in library.launches] == [(3, 1, 1, 128, 1, 1, 0)] * 2
+    assert [launch.stream for launch in library.launches] == [5, 7]
+
+
 def test_the_same_launch_with_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add, library = loaded(tmp_path, manifests.add_entry())
     add(*(Array(4096 * n, 300) for n in (1, 2, 3)), 1.0, stream=5)
