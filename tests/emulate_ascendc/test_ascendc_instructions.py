@@ -17,6 +17,11 @@ HEAD = """#include "kernel_operator.h"
 using namespace AscendC;
 
 #define THEN PipeBarrier<PIPE_V>();
+// The addresses of 16 blocks each, so many elements apart.
+#define LISTS(D, APART, S, FROM)                                         \\
+  uint64_t to[16], from[16];                                             \\
+  for (int k = 0; k < 16; ++k)                                           \\
+    to[k] = D[k * (APART)].GetPhyAddr(), from[k] = S[k * (FROM)].GetPhyAddr();
 
 extern "C" __global__ __aicore__ void ops(GM_ADDR a, GM_ADDR b, GM_ADDR h, GM_ADDR g, GM_ADDR i,
                                           GM_ADDR out, uint32_t which) {
@@ -97,8 +102,47 @@ def selected(bits: Array, a: Array, b: Array | float) -> Array:
     return np.where(bits, a, b).astype(a.dtype)
 
 
+BYTES = A.view(np.int8)  # 32 rows of 32
+HIGH = np.zeros((16, 32), np.int8)
+HIGH[:, 16:] = BYTES.reshape(32, 32)[:16, :16].T
+
 # snippet, what the first bytes of `out` hold
 CASES: dict[str, tuple[str, Array]] = {
+    "turn_square": ("Transpose(O, H);", H[:256].reshape(16, 16).T.ravel()),
+    "turn_in_place": (
+        "Adds(O, H, (half)0, 256); THEN Transpose(O, O);",
+        H[:256].reshape(16, 16).T.ravel(),
+    ),
+    "turn_half": (
+        "LISTS(O, 16, H, 32) TransDataTo5HD<half>(to, from, {false, false, 2, 16, 1});",
+        H.reshape(16, 32).T.ravel(),
+    ),
+    "turn_half_once": (
+        "LISTS(O, 16, H, 32) TransDataTo5HD<half>(to, from, {false, false, 1, 0, 0});",
+        H.reshape(16, 32)[:, :16].T.ravel(),
+    ),
+    "turn_half_a_stride_further": (
+        "LISTS(O, 16, H, 32) TransDataTo5HD<half>(to, from, {false, false, 1, 0, 1});",
+        H.reshape(16, 32)[:, 16:].T.ravel(),
+    ),
+    "turn_float": (
+        "LISTS(F, 8, A, 16) TransDataTo5HD<float>(to, from, {false, false, 2, 16, 1});",
+        A.reshape(16, 16).T.ravel(),
+    ),
+    "turn_int": (
+        "LISTS(N, 8, I, 8) TransDataTo5HD<int32_t>(to, from, {false, false, 1, 0, 0});",
+        I[:128].reshape(16, 8).T.ravel(),
+    ),
+    "turn_bytes": (
+        "LISTS(C, 32, A.ReinterpretCast<int8_t>(), 32) "
+        "TransDataTo5HD<int8_t>(to, from, {true, false, 1, 0, 0});",
+        HIGH.ravel(),
+    ),
+    "turn_tensors": (
+        "LocalTensor<float> d[16], s[16]; for (int k = 0; k < 16; ++k) d[k] = F[k * 8], s[k] = "
+        "A[k * 16]; TransDataTo5HD<float>(d, s, {false, false, 1, 0, 0});",
+        A.reshape(16, 16)[:, :8].T.ravel(),
+    ),
     "add": ("Add(F, A, B, 201);", A[:201] + B[:201]),
     "sub_half": ("Sub(O, H, G, 333);", H[:333] - G[:333]),
     "mul_int": ("Mul(N, I, I, 100);", I[:100] * I[:100]),
@@ -227,6 +271,38 @@ CASES: dict[str, tuple[str, Array]] = {
 
 # snippet, kind of the report, words of it
 REJECTED: dict[str, tuple[str, str, str]] = {
+    "turn_type": (
+        "LISTS(Q, 16, Q, 16) TransDataTo5HD<bfloat16_t>(to, from, {false, false, 1, 0, 0});",
+        "misuse",
+        "does not take bfloat16_t",
+    ),
+    "turn_start": (
+        "LISTS(O, 8, H, 16) TransDataTo5HD<half>(to, from, {false, false, 1, 0, 0});",
+        "misuse",
+        "result 1 starts at byte",
+    ),
+    "turn_repeats": (
+        "LISTS(O, 16, H, 16) TransDataTo5HD<half>(to, from, {false, false, 256, 0, 0});",
+        "misuse",
+        "more than 255 repeats",
+    ),
+    "turn_results": (
+        "LISTS(O, 16, H, 16) TransDataTo5HD<half>(to, from, {false, false, 2, 0, 1});",
+        "misuse",
+        "two results lie at byte",
+    ),
+    "turn_overlap": (
+        "LISTS(O, 16, O, 16) TransDataTo5HD<half>(to, from, {false, false, 1, 0, 0});",
+        "misuse",
+        "lies where a result does",
+    ),
+    "turn_square_type": ("Transpose(F, A);", "misuse", "does not take float"),
+    "turn_race": (
+        "Adds(TH, H, (half)0, 512); LISTS(O, 16, TH, 16) "
+        "TransDataTo5HD<half>(to, from, {false, false, 1, 0, 0});",
+        "race",
+        "no PipeBarrier is between them",
+    ),
     "bfloat": (
         "Add(Q, Q, Q, 16);",
         "misuse",

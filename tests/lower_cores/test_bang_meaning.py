@@ -82,6 +82,11 @@ def test_what_only_these_cores_turn_and_compare(name: str, tmp_path: Path) -> No
     compare(program(name), tmp_path, {}, sizes, FIRST)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_parts_of_turned_tiles(dtype: str, tmp_path: Path) -> None:
+    compare(program("turned"), tmp_path, {"dtype": dtype}, [{"M": 33, "N": 50}], FIRST)
+
+
 def test_flash_attention(tmp_path: Path) -> None:
     sizes = [{"batch": 1, "heads": 2, "seq_q": q, "seq_kv": kv} for q, kv in ((64, 64), (70, 130))]
     compare(program("flash_attention"), tmp_path, {}, sizes, FIRST)

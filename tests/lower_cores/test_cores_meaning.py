@@ -40,6 +40,8 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "online_softmax": ({}, PLANES),
     "planes": ({}, PLANES),
     "reductions": ({}, PLANES),
+    "transpose_scale_bias": ({}, PLANES),
+    "turned": ({}, PLANES),
     "relu": ({}, PLANES),
     "rmsnorm": ({"N": 100}, ROWS),
     "row_strips": ({}, PLANES),
@@ -60,7 +62,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
 # The rest covers the same mechanisms in other mixtures.
 QUICK = {
     "add", "row_sum", "bfloat16", "part_of_a_tile", "conditions", "control", "halves", "online_softmax",
-    "planes", "reductions", "row_strips", "single_elements",
+    "planes", "reductions", "row_strips", "single_elements", "turned",
 }  # fmt: skip
 
 
@@ -78,6 +80,23 @@ def test_emulator_agrees_with_interpreter(name: str, tmp_path: Path) -> None:
 )
 def test_softmax_of_any_width(width: int, tmp_path: Path) -> None:
     compare(program("softmax"), tmp_path, {"N": width}, ROWS[:4])
+
+
+@pytest.mark.parametrize(
+    "defines",
+    [
+        {"dtype": "float32"},
+        *(
+            pytest.param(defines, marks=pytest.mark.slow)
+            for defines in (
+                {"dtype": "bfloat16", "block_M": 24, "block_N": 48},
+                {"dtype": "float32", "block_M": 3, "block_N": 70},
+            )
+        ),
+    ],
+)
+def test_turned_tiles_of_any_type(defines: dict[str, object], tmp_path: Path) -> None:
+    compare(program("turned"), tmp_path, defines, PLANES[1:4])
 
 
 @pytest.mark.parametrize("rows", [4, pytest.param(40, marks=pytest.mark.slow)])

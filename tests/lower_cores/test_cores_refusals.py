@@ -34,7 +34,7 @@ CASES = {
     "T2C536": "for i, j in T.Parallel(block_M, block_N):\n    m[i] = x[i, j]",
     "T2C538": "for i, j in T.Parallel(block_M, 16):\n    x[i, j] = x[i, j] + X[0, 0]\n"
     "T.copy(x[:, 4:20], Y[0:block_M, 0:16])",
-    "T2C539": "for i, j in T.Parallel(block_M, block_N):\n    x[i, j] = y[j, i]",
+    "T2C539": "for i, j in T.Parallel(block_M, block_N):\n    x[i, j] = y[2 * j, i]",
     "T2C541": "for i, j in T.Parallel(block_M, block_N):\n    x[i, j] = T.sin(x[i, j])",
     "T2C544": "for i, j in T.Parallel(block_M, block_N):\n"
     "    x[i, j] = T.if_then_else(i * j < 7, x[i, j], 0.0)",

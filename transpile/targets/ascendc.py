@@ -40,6 +40,7 @@ _ARITHMETIC = {
     "Duplicate": (*_NUMBERS, "bfloat16", "uint16", "uint32"),
     "Brcb": (*_NUMBERS, "bfloat16", "uint16", "uint32"),
     "Cast": ("float32",),  # to a whole number of the same type
+    "transpose": (*_NUMBERS, "uint16", "uint32"),  # TransDataTo5HD
 }
 
 # float32 to integer truncates, as an assignment does; what loses digits rounds half to even.
@@ -102,9 +103,9 @@ _RESERVED = frozenset(
     LocalTensor GlobalTensor TPosition HardEvent RoundMode Add Sub Mul Div Max Min Adds Muls Maxs
     Mins Exp Ln Abs Sqrt Cast Compare Select Duplicate Brcb DataCopy DataCopyPad block_idx
     whole copy_fractals clear_tile core copy_bias load_left load_right multiply store_sums add_sums
-    copy_row_blocks load_left_transposed load_left_transposed_squares load_left_blocks multiply_from
+    copy_row_blocks copy_some_fractals load_left_transposed load_left_transposed_squares load_left_blocks multiply_from
     load_right_transposed load_right_squares load_right_blocks multiply_blocks multiply_from_blocks
-    Mmad Fixpipe LoadData
+    Mmad Fixpipe LoadData transpose TransDataTo5HD
     """.split()
 )
 
@@ -190,9 +191,14 @@ ASCEND910B = CoresTarget(
     cube=_CUBE,
     host=_HOST,
     helpers=(
-        *("copy_in", "copy_in_row", "copy_out", "copy_out_row", "order"),
+        *("copy_in", "copy_in_row", "copy_out", "copy_out_row", "transpose", "order"),
         *("whole", "copy_fractals", "clear_tile", "copy_bias", "load_left", "load_left_transposed"),
-        *("copy_row_blocks", "load_left_transposed_squares", "load_left_blocks"),
+        *(
+            "copy_some_fractals",
+            "copy_row_blocks",
+            "load_left_transposed_squares",
+            "load_left_blocks",
+        ),
         *("load_right", "load_right_squares", "load_right_blocks", "load_right_transposed"),
         *("multiply", "multiply_blocks", "multiply_from", "multiply_from_blocks"),
         *("store_sums", "add_sums"),

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32, DType
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, const
+from tile2c.transpile.lower.cores import squares
 from tile2c.transpile.lower.cores.layouts import is_zero, plus, times
 from tile2c.transpile.lower.cores.plan import (
     Argument,
@@ -349,13 +350,79 @@ class Calls:
 
     # ---- moves
 
-    def turns(self, dtype: DType) -> bool:
-        """Whether a call exchanges rows and columns of any tile."""
-        return False
+    def turns(self, value: Value) -> bool:
+        """Whether a call exchanges rows and columns of a tile like this, or of a part of one."""
+        return squares.turns(self.tiles, value.dtype)
 
-    def turn(self, dst: TileRef, src: TileRef, dtype: DType, *, back: bool = False) -> None:
-        """dst = src, of this shape, with its rows as columns; or `back` from there."""
-        raise AssertionError("no call exchanges rows and columns")
+    def turned(self, value: Value) -> Value:
+        """A tile whose rows are this shape's columns, in a scratch tile of this shape."""
+        pitch = self.shape.pitch
+        size = squares.turned_size(self.tiles, value.dtype, self.shape.most_rows, pitch)
+        ref = TileRef(tile=self.tiles.borrow("tile", value.dtype, size))
+        columns, rows = self._extents()
+        here = (value.at, self._pitch(value))
+        for call in squares.turn(
+            self.tiles, (ref, self.shape.width), here, value.dtype, rows, columns
+        ):
+            self.emit(call)
+        return Value(kind="tile", dtype=value.dtype, ref=ref, pitch=pitch, scratch=True)
+
+    def turn_into(self, dst: Value, src: Value) -> None:
+        """dst, whose rows are this shape's columns, = src, a scratch tile of this shape."""
+        rows, columns = self._extents()
+        source = (src.at, self.shape.step(src.pitch))
+        most_rows, most_columns = self.shape.most_rows, self.shape.most_columns
+        if dst.whole:
+            name = dst.at.tile
+            size = squares.turned_size(self.tiles, dst.dtype, most_columns, dst.pitch)
+            self.tiles.written[name] = max(size, self.tiles.written.get(name, 0))
+            into = (dst.at, self._pitch(dst))
+            for call in squares.turn(
+                self.tiles, into, source, dst.dtype, rows, columns, covers=True
+            ):
+                self.emit(call)
+            return
+        pitch = -(-most_rows // squares.ROWS) * squares.ROWS
+        size = squares.turned_size(self.tiles, dst.dtype, most_columns, pitch)
+        ref = TileRef(tile=self.tiles.borrow("tile", dst.dtype, size))
+        into = (ref, const(pitch))
+        for call in squares.turn(self.tiles, into, source, dst.dtype, rows, columns):
+            self.emit(call)
+        part = Value(kind="tile", dtype=dst.dtype, ref=ref, pitch=pitch)
+        self.flipped(pitch).copy(replace(dst, turned=False), part)
+        self.tiles.give_back(ref.tile)
+
+    def flipped(self, pitch: int) -> Calls:
+        """Calls for the shape with rows and columns exchanged, its rows `pitch` elements apart."""
+        old = self.shape
+        shape = replace(
+            old,
+            rows=old.columns,
+            columns=old.rows,
+            most_rows=old.most_columns,
+            most_columns=old.most_rows,
+            pitch=pitch,
+            width=const(pitch),
+            row_var=old.column_var,
+            column_var=old.row_var,
+        )
+        return type(self)(self.tiles, shape, self.emit)
+
+    def _extents(self) -> tuple[Expr, Expr]:
+        """All rows and columns of this shape, under their names where these are those that run."""
+        rows, columns = self.shape.rows, self.shape.columns
+        if not isinstance(rows, Const):
+            rows = const(self.shape.most_rows)
+        if not isinstance(columns, Const):
+            columns = const(self.shape.most_columns)
+        return rows, columns
+
+    def _pitch(self, value: Value) -> Expr:
+        """How far the rows of a tile of the author's lie apart."""
+        layout = self.tiles.layouts[value.at.tile]
+        if value.pitch == layout.pitch == layout.columns:
+            return layout.buffer.shape[layout.kept[-1]]
+        return const(value.pitch)
 
     def fill(self, dst: Value, number: Expr) -> None:
         """Every element of dst = number; types that V does not compute in, by their bits."""

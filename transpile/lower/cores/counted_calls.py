@@ -219,19 +219,41 @@ class CountedCalls(Calls):
 
     # ---- moves
 
-    def turns(self, dtype: DType) -> bool:
-        return self._can("Transpose", dtype) or dtype.name in self.tiles.target.widen
+    def turns(self, value: Value) -> bool:
+        return self._can("Transpose", value.dtype) or value.dtype.name in self.tiles.target.widen
 
-    def turn(self, dst: TileRef, src: TileRef, dtype: DType, *, back: bool = False) -> None:
+    def turned(self, value: Value) -> Value:
+        height, width = self.shape.most_columns, self.shape.most_rows
+        given = value
+        if not value.whole:  # rows without gaps
+            given = self._part(value)
+            self.flipped(width).copy(given, replace(value, turned=False))
+        out = self._part(value)
+        self._turn(out.at, given.at, value.dtype, height, width)
+        if given is not value:
+            self.tiles.give_back(given.at.tile)
+        return replace(out, pitch=self.shape.pitch, scratch=True)
+
+    def turn_into(self, dst: Value, src: Value) -> None:
+        height, width = self.shape.most_rows, self.shape.most_columns
+        part = dst if dst.whole else self._part(dst)
+        self._turn(part.at, src.at, dst.dtype, height, width)
+        if not dst.whole:
+            self.flipped(height).copy(replace(dst, turned=False), part)
+            self.tiles.give_back(part.at.tile)
+
+    def _part(self, value: Value) -> Value:
+        """A scratch tile without gaps for all elements of this shape, rows as its columns."""
+        rows = self.shape.most_rows
+        name = self.tiles.borrow("tile", value.dtype, rows * self.shape.most_columns)
+        return Value(kind="tile", dtype=value.dtype, ref=TileRef(tile=name), pitch=rows)
+
+    def _turn(self, dst: TileRef, src: TileRef, dtype: DType, height: int, width: int) -> None:
         if not self._can("Transpose", dtype):  # by its bits
             bits = DTYPES["int16"]
             dst, src = replace(dst, view=bits), replace(src, view=bits)
-        size = const(self.shape.most_rows), const(self.shape.most_columns)
-        height, width = size[::-1] if back else size
-        call = VectorCall(
-            function="Transpose", dst=dst, arguments=(src, height, width), covers=True
-        )
-        self.emit(call)
+        size = const(height), const(width)
+        self.emit(VectorCall(function="Transpose", dst=dst, arguments=(src, *size), covers=True))
 
     def fill(self, dst: Value, number: Expr) -> None:
         wide = self.tiles.target.widen.get(dst.dtype.name)

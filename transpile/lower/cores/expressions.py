@@ -34,9 +34,10 @@ from tile2c.transpile.lower.cores.layouts import Layout
 from tile2c.transpile.lower.cores.masks import Masks
 from tile2c.transpile.lower.cores.plan import ReadElement, TileRef
 from tile2c.transpile.lower.cores.scalars import Scalars
+from tile2c.transpile.lower.cores.stage_globals import without
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.cores.values import Kind, Value, join
-from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.lower.facts import Facts, linear
 from tile2c.transpile.record import record
 
 _WHOLE = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "min": "Min", "max": "Max"}
@@ -67,7 +68,7 @@ class Vectors:
         if dst.turned:
             kept = self.scratch("tile", dst.dtype)
             self.assign(replace(kept, scratch=False), expr)
-            self.calls.turn(dst.at, kept.at, dst.dtype)
+            self.calls.turn_into(dst, kept)
             self.free(kept)
             return
         self.dst, self.dst_busy = dst, False
@@ -261,14 +262,22 @@ class Vectors:
                     found[dim] = part
                 rest.append(const(0))
                 continue
-            if any(self.is_loop(var) for var in walk.variables(part)):
-                raise self._strided(name, part.span or span)
+            own = {var for var in walk.variables(part) if self.is_loop(var)}
+            if own:
+                (var, *others) = own
+                if others or dict(linear(part).terms).get(var) != 1:
+                    raise self._strided(name, part.span or span)
+                part = without(part, var)
+                if var in walk.variables(part):
+                    raise self._strided(name, part.span or span)
+                if dim in layout.kept:
+                    found[dim] = var
             rest.append(self.scalars.lower(part, self.facts, self.calls.emit))
         ref = TileRef(tile=name, offset=layout.offset(tuple(rest)))
         self._aligned(layout, ref, span)
         dtype = layout.buffer.dtype
         last = layout.kept[-1] if layout.kept else -1
-        whole = all(
+        whole = ref.offset is None and all(
             found.get(dim) is not None and self._extent(found[dim]) == extent
             for dim, extent in zip(layout.kept, layout.extents, strict=True)
         )
@@ -283,20 +292,21 @@ class Vectors:
                 if last in found:
                     pitch = layout.weight(outer)
                 return Value(kind="tile", dtype=dtype, ref=ref, pitch=pitch, whole=whole)
-            case [first, second] if whole and (first, second) == (self.column_var, self.row_var):
-                if self.calls.turns(dtype) and stored:
-                    return Value(kind="tile", dtype=dtype, ref=ref, whole=True, turned=True)
-                if self.calls.turns(dtype):
-                    return self.turned(ref, dtype, name)
+            case [first, second] if (first, second) == (self.column_var, self.row_var):
+                outer = next(dim for dim in layout.kept if found.get(dim) == self.column_var)
+                pitch = layout.weight(outer)
+                value = Value(
+                    kind="tile", dtype=dtype, ref=ref, pitch=pitch, whole=whole, turned=True
+                )
+                if last in found and self.calls.turns(value):
+                    return value if stored else self.turned(value)
         raise self._strided(name, span)
 
-    def turned(self, ref: TileRef, dtype: DType, name: str) -> Value:
+    def turned(self, value: Value) -> Value:
         """A tile that is read along its columns, in a scratch tile along its rows."""
-        if self.dst is not None and self.dst.at.tile == name:
+        if self.dst is not None and self.dst.at.tile == value.at.tile:
             self.pending -= 1
-        out = self.scratch("tile", dtype)
-        self.calls.turn(out.at, ref, dtype, back=True)
-        return out
+        return self.calls.turned(value)
 
     def _extent(self, var: Var) -> int:
         shape = self.calls.shape
@@ -320,8 +330,7 @@ class Vectors:
             f"this index does not walk over {name} along its last dimension, "
             "and the vector unit reads nothing else",
             span,
-            help="let the last index be the last T.Parallel variable alone, and the index before it "
-            "the one before",
+            help="index each dimension by one T.Parallel variable, or by one plus a number",
         )
 
     # ---- operations

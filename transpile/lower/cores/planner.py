@@ -41,6 +41,7 @@ from tile2c.transpile.lower.cores.queues import accesses, place_tiles
 from tile2c.transpile.lower.cores.scalars import Scalars
 from tile2c.transpile.lower.cores.scoped_names import scoped_names
 from tile2c.transpile.lower.cores.split_tiles import Cut, cuts, split
+from tile2c.transpile.lower.cores.squares import CALL, ROWS, exchanges
 from tile2c.transpile.lower.cores.stage_globals import stage_globals
 from tile2c.transpile.lower.cores.stages import Rounds, stage_loops, staged
 from tile2c.transpile.lower.cores.statements import lower_statements
@@ -86,6 +87,8 @@ class Attempt:
         self.names = names
         tiles = tuple(b for b in launch.buffers if b.scope in ("shared", "fragment"))
         sizes = _element_bytes(launch)
+        if target.can(CALL, "int16") and exchanges(launch):
+            sizes = tuple(sorted({*sizes, target.block_bytes // ROWS}))
         self.layouts: dict[str, Layout] = layouts(tiles, target, sizes)
         facts = launch_facts(function, launch)
         everywhere = frozenset(var.name for var in (*launch.blocks, *function.sizes)) | {

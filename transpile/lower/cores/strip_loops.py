@@ -12,7 +12,7 @@ from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Var, const
 from tile2c.transpile.ir.forms import Stmt
-from tile2c.transpile.lower.cores.layouts import plus, times
+from tile2c.transpile.lower.cores.layouts import constant_of, plus, times
 from tile2c.transpile.lower.cores.rewrite import rewrite_statement
 
 _LAST, _OTHER = 1024, 8  # columns and rows at a time: 32 KB of float32
@@ -29,7 +29,7 @@ def _list(body: tuple[Stmt, ...], taken: set[str]) -> tuple[Stmt, ...]:
 
 def _statement(stmt: Stmt, taken: set[str]) -> Stmt:
     if isinstance(stmt, forms.Parallel):
-        return _parallel(stmt, taken)
+        return _parallel(replace(stmt, extents=tuple(map(_constant, stmt.extents))), taken)
     if isinstance(stmt, forms.For | forms.Pipelined | forms.While):
         return replace(stmt, body=_list(stmt.body, taken))
     if isinstance(stmt, forms.If):
@@ -58,6 +58,12 @@ def _parallel(stmt: forms.Parallel, taken: set[str]) -> Stmt:
             remark=stmt.remark,
         )
     return stmt
+
+
+def _constant(extent: Expr) -> Expr:
+    """An extent of constants as one number: block_N - 16."""
+    number = None if isinstance(extent, Const) else constant_of(extent)
+    return extent if number is None else const(number)
 
 
 def _cut(stmt: forms.Parallel, place: int, outer: Var, size: Const) -> forms.Parallel:

@@ -42,6 +42,7 @@ class Tiles:
     scratch: list[_Scratch] = field(default_factory=list)
     whole_repeats: set[str] = field(default_factory=set)  # read in whole repeats by comparisons
     lasting: dict[str, Tile] = field(default_factory=dict)  # filled once, before the first block
+    written: dict[str, int] = field(default_factory=dict)  # elements that calls write past a tile
 
     def lanes(self, dtype: DType) -> int:
         """Elements of one block."""
@@ -131,6 +132,7 @@ class Tiles:
         return tuple(found)
 
     def _bytes(self, name: str, elements: int, dtype: DType) -> int:
+        elements = max(elements, self.written.get(name, 0))
         unit = self.target.block_bytes
         if name in self.whole_repeats:
             unit = self.target.repeat_bytes

@@ -1,7 +1,9 @@
 // Walks of vector operands: what they touch, and which overlaps are allowed.
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ascendc/lanes.h"
+#include "ascendc/transpose.h"
 #include "state.h"
 
 namespace emu {
@@ -94,6 +96,20 @@ void check_overlap(const char* name, int line, const Operand& dst, const Operand
             }
         }
     }
+}
+
+void check_apart(const Blocks& to, const Blocks& from, int repeats, int line) {
+    std::unordered_set<uint64_t> written;
+    for (int r = 0; r < repeats; ++r)
+        for (int i = 0; i < 16; ++i)
+            if (!written.insert(to.at[i] + r * to.stride).second)
+                stop(MISUSE, line, "TransDataTo5HD: two results lie at byte %llu",
+                     static_cast<unsigned long long>(to.at[i] + r * to.stride));
+    for (int r = 0; r < repeats; ++r)
+        for (int i = 0; i < 16; ++i)
+            if (written.count(from.at[i] + r * from.stride))
+                stop(MISUSE, line, "TransDataTo5HD: source %d lies where a result does, byte %llu",
+                     i, static_cast<unsigned long long>(from.at[i] + r * from.stride));
 }
 
 }  // namespace emu

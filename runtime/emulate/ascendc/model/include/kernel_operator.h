@@ -5,4 +5,5 @@
 #include "ascendc/cast.h"
 #include "ascendc/compare.h"
 #include "ascendc/reduce.h"
+#include "ascendc/transpose.h"
 #include "ascendc/fixpipe.h"
