@@ -103,9 +103,9 @@ _RESERVED = frozenset(
     LocalTensor GlobalTensor TPosition HardEvent RoundMode Add Sub Mul Div Max Min Adds Muls Maxs
     Mins Exp Ln Abs Sqrt Cast Compare Select Duplicate Brcb DataCopy DataCopyPad block_idx
     whole copy_fractals clear_tile core copy_bias load_left load_right multiply store_sums add_sums
-    copy_row_blocks copy_some_fractals load_left_transposed load_left_transposed_squares load_left_blocks multiply_from
+    copy_row_blocks load_left_transposed load_left_transposed_squares load_left_blocks multiply_from
     load_right_transposed load_right_squares load_right_blocks multiply_blocks multiply_from_blocks
-    Mmad Fixpipe LoadData transpose TransDataTo5HD
+    Mmad Fixpipe LoadData copy_some_fractals transpose TransDataTo5HD
     """.split()
 )
 
@@ -193,12 +193,8 @@ ASCEND910B = CoresTarget(
     helpers=(
         *("copy_in", "copy_in_row", "copy_out", "copy_out_row", "transpose", "order"),
         *("whole", "copy_fractals", "clear_tile", "copy_bias", "load_left", "load_left_transposed"),
-        *(
-            "copy_some_fractals",
-            "copy_row_blocks",
-            "load_left_transposed_squares",
-            "load_left_blocks",
-        ),
+        "copy_some_fractals",
+        *("copy_row_blocks", "load_left_transposed_squares", "load_left_blocks"),
         *("load_right", "load_right_squares", "load_right_blocks", "load_right_transposed"),
         *("multiply", "multiply_blocks", "multiply_from", "multiply_from_blocks"),
         *("store_sums", "add_sums"),

@@ -9,11 +9,21 @@ from dataclasses import field, replace
 from tile2c.transpile.diagnostics import Span
 from tile2c.transpile.ir import walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
-from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Load, Select, Var, const
+from tile2c.transpile.ir.expr import (
+    Binary,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+    const,
+)
 from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.call_types import check_call
 from tile2c.transpile.lower.cores.extents import Clip, Edges, Key
-from tile2c.transpile.lower.cores.layouts import Layout, times
+from tile2c.transpile.lower.cores.layouts import Layout, plus, times
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.plan import Local, Step, TileRef
 from tile2c.transpile.lower.cores.scalars import Scalars
@@ -24,6 +34,23 @@ from tile2c.transpile.record import record
 from tile2c.transpile.targets.cores import CoresTarget
 
 
+@record
+class Inside:
+    """The part of a clip inside its tensor: `count` elements, behind `before` that lie in front of it.
+
+    `start` is where the clip starts, lowered.
+    """
+
+    start: Expr
+    before: Expr
+    count: Expr
+
+    @property
+    def first(self) -> Expr:
+        """Where the part starts in the tensor."""
+        return plus(self.start, self.before)
+
+
 @record(frozen=False)
 class Scope:
     """A step list under construction; `edge_locals` are declared at its start."""
@@ -31,7 +58,7 @@ class Scope:
     variables: frozenset[str]  # loop variables defined for it
     steps: list[Step] = field(default_factory=list)
     edge_locals: list[Step] = field(default_factory=list)
-    edges: dict[Clip, Expr] = field(default_factory=dict)
+    edges: dict[Clip, Inside] = field(default_factory=dict)
 
 
 @record(frozen=False)
@@ -102,44 +129,73 @@ class Context:
 
     def edge(self, clip: Clip, *names: str) -> Expr:
         """How many elements of a clip lie inside its tensor, as a local."""
+        return self.inside(clip, *names).count
+
+    def inside(self, clip: Clip, *names: str) -> Inside:
+        """What of a clip lies inside its tensor, under names."""
         parts = (clip.start, clip.extent, clip.bound)
+        if not _constant(clip):
+            asks = any(isinstance(part, Load) for expr in parts for part in walk.parts(expr))
+            for scope in reversed(self.scopes):
+                if clip in scope.edges and not asks:
+                    return scope.edges[clip]
+            name = self.names.local(*names)
+            steps, found = self._inside(clip, name)
+            for step in steps:
+                self.emit(step)
+            self.scopes[-1].edges[clip] = found
+            return found
         needed = {var.name for part in parts for var in walk.variables(part)}
         known = set().union(*(scope.variables for scope in self.scopes))
         scope = next(scope for scope in self.scopes if (needed & known) <= scope.variables)
-        if not _constant(clip):
-            name = self.names.local(*names)
-            for step in self._inside(clip, name):
-                self.emit(step)
-            return Var(dtype=INT32, name=name, kind="temporary")
         if clip not in scope.edges:
             depth = self.scopes.index(scope)
             name = self.names.local(*names, depth=depth)
-            scope.edge_locals += self._inside(clip, name, depth)
-            scope.edges[clip] = Var(dtype=INT32, name=name, kind="temporary")
+            steps, scope.edges[clip] = self._inside(clip, name, depth)
+            scope.edge_locals += steps
         return scope.edges[clip]
 
-    def _inside(self, clip: Clip, name: str, depth: int = -1) -> list[Step]:
-        """name = min(extent, bound - start), and not below 0 where that cannot be excluded."""
+    def _inside(self, clip: Clip, name: str, depth: int = -1) -> tuple[list[Step], Inside]:
+        """name = min(extent, bound - start), and not below 0 where that cannot be excluded; without
+        what lies in front of the tensor, where that cannot be excluded."""
         steps: list[Step] = []
         start, bound, extent = (
             self.scalars.lower(part, self.facts, self.emit)
             for part in (clip.start, clip.bound, clip.extent)
         )
+
+        def named(word: str, value: Expr, remark: str = "") -> Var:
+            local = self.names.local(f"{name}_{word}", depth=depth)
+            steps.append(Local(name=local, dtype=INT32, value=value, remark=remark))
+            return Var(dtype=INT32, name=local, kind="temporary")
+
+        before: Expr = const(0)
+        if not self.facts.non_negative(clip.start):
+            if not isinstance(start, Const | Var):
+                start = named("start", start)
+            negative = Compare(dtype=BOOL, op="<", a=start, b=const(0))
+            minus = Unary(dtype=INT32, op="-", a=start)
+            value = Select(dtype=INT32, condition=negative, a=minus, b=const(0))
+            before = named("before", value, "so many lie in front of the tensor")
         rest: Expr = Binary(dtype=INT32, op="-", a=bound, b=start)
         if isinstance(start, Const) and start.value == 0:
             rest = bound
         inside = self.facts.less(clip.start, clip.bound)
         if _parts(rest) > (5 if inside else 3):  # long enough to get a name
-            left = self.names.local(f"{name}_left", depth=depth)
-            steps.append(Local(name=left, dtype=INT32, value=rest))
-            rest = Var(dtype=INT32, name=left, kind="temporary")
+            rest = named("left", rest)
         full = Compare(dtype=BOOL, op="<", a=rest, b=extent)
-        value: Expr = Select(dtype=INT32, condition=full, a=rest, b=extent)
-        if not inside:
+        value = Select(dtype=INT32, condition=full, a=rest, b=extent)
+        if before != const(0):
+            end = named("end", value)
+            some = Compare(dtype=BOOL, op=">", a=end, b=before)
+            left = Binary(dtype=INT32, op="-", a=end, b=before)
+            value = Select(dtype=INT32, condition=some, a=left, b=const(0))
+        elif not inside:
             some = Compare(dtype=BOOL, op=">", a=rest, b=const(0))
             value = Select(dtype=INT32, condition=some, a=value, b=const(0))
         steps.append(Local(name=name, dtype=INT32, value=value))
-        return steps
+        count = Var(dtype=INT32, name=name, kind="temporary")
+        return steps, Inside(start, before, count)
 
     def live(self, key: Key, whole: Expr) -> Expr:
         """Elements of a dimension that have to be computed."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tile2c.transpile.diagnostics import InputError
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32, INT64
@@ -16,7 +17,7 @@ from tile2c.transpile.lower.cores.calls import Calls, Shape, moved
 from tile2c.transpile.lower.cores.columns import copy_column
 from tile2c.transpile.lower.cores.context import Context, size_of, width_of
 from tile2c.transpile.lower.cores.exchange import Exchange
-from tile2c.transpile.lower.cores.extents import Clip, clip_of, long_dims, positive
+from tile2c.transpile.lower.cores.extents import Clip, clip_of, is_min, long_dims, positive
 from tile2c.transpile.lower.cores.layouts import Layout, long_offset, plus, times
 from tile2c.transpile.lower.cores.plan import (
     Branch,
@@ -66,11 +67,11 @@ def _between(
     context: Context,
 ) -> None:
     layout = context.layouts[tile.buffer.name]
-    check_starts(tensor, context)
     inner, outer = long_dims(tile), long_dims(tensor)
     if outer and outer[-1] != len(tensor.buffer.shape) - 1 and tensor.buffer.strides is None:
         if not _unit_tail(tensor, outer[-1]):
             if len(outer) == 1 and isinstance(stmt, forms.Copy):
+                check_starts(tensor, context)
                 if copy_column(stmt, tile, tensor, layout, arrives, context):
                     return
             raise failure(
@@ -99,6 +100,8 @@ def _between(
         if clip_of(*_dim(tensor, other), context.facts) is not None:
             condition = Compare(dtype=BOOL, op="<", a=index[other], b=tensor.buffer.shape[other])
             guards.append(condition)
+        if not context.facts.non_negative(tensor.ranges[other].start):
+            guards.append(Compare(dtype=BOOL, op=">=", a=index[other], b=const(0)))
     _copy_rows(stmt, tile, tensor, layout, index, at, loops, guards, arrives, context)
 
 
@@ -118,25 +121,32 @@ def _copy_rows(
     inner, outer = long_dims(tile), long_dims(tensor)
     pairs = list(zip(inner, outer, strict=True))[-2:]
     counts, cut = [], []
+    guard = points = joined(guards, context)  # what does not hold where no element is inside
     for mine, other in pairs:
-        clip = clip_of(*_dim(tensor, other), context.facts)
-        extent = tensor.ranges[other].extent
+        start, extent, bound = _dim(tensor, other)
+        clip = clip_of(start, extent, bound, context.facts)
         key = ("tile", tile.buffer.name, mine)
-        if not positive(extent, context.facts):
-            guards.append(Compare(dtype=BOOL, op=">", a=extent, b=const(0)))
-        if isinstance(extent, Binary) and extent.op == "min":  # cut by a condition of the author's
+        inside = positive(extent, context.facts)
+        if is_min(extent):  # cut by a condition of the author's
+            assert isinstance(extent, Binary)
             cut_here = Clip(const(0), extent.a, extent.b)
             extent = context.edge(cut_here, *context.edge_names(key))
-        if clip is None:
+        in_front = not context.facts.non_negative(start)
+        if in_front:
+            _check_start(stmt, mine, layout, tensor, other, context)
+        if clip is None and not in_front:
             counts.append(context.scalars.lower(extent, context.facts, context.emit))
-            continue
-        clip = replace(clip, extent=extent)
-        counts.append(context.edge(clip, *context.edge_names(key)))
-        cut.append(
-            (counts[-1], tile.buffer.shape[mine], context.edges.root(key) in context.edges.loose)
-        )
-        if not context.facts.less(clip.start, clip.bound):
-            guards.append(Compare(dtype=BOOL, op=">", a=counts[-1], b=const(0)))
+        else:
+            part = context.inside(Clip(start, extent, bound), *context.edge_names(key))
+            counts.append(part.count)
+            loose = context.edges.root(key) in context.edges.loose
+            cut.append((part.count, tile.buffer.shape[mine], loose))
+            inside = inside and not in_front and context.facts.less(start, bound)
+            if in_front:
+                index[other], at[mine] = part.first, plus(at[mine], part.before)
+        if not inside:
+            some = Compare(dtype=BOOL, op=">", a=counts[-1], b=const(0))
+            guard = some if guard is None else Logical(dtype=BOOL, op="and", a=guard, b=some)
     columns = counts[-1] if counts else const(1)
     rows = counts[-2] if len(counts) == 2 else const(1)
     lowered = tuple(context.scalars.lower(part, context.facts, context.emit) for part in index)
@@ -168,16 +178,15 @@ def _copy_rows(
         "tile_pitch": tile_pitch,
         "row": row,
     }
-    guard = joined(guards, context)
     if arrives:
         short: list[Expr] = [
             Compare(dtype=BOOL, op="<", a=count, b=extent)
             for count, extent, live in cut
             if not live
         ]
-        if guard is not None and not loops:
-            short.append(Unary(dtype=BOOL, op="not", a=guard))
-        _prefill(layout, short, bool(loops and guards), context)
+        if points is not None and not loops:
+            short.append(Unary(dtype=BOOL, op="not", a=points))
+        _prefill(layout, short, bool(loops and guard is not None), context)
     exchanged = isinstance(tensor.buffer, Exchange)
     copy: Step = CopyIn(dst=spot, **common)  # type: ignore[arg-type]
     if not arrives:
@@ -238,14 +247,33 @@ def _prefill(layout: Layout, conditions: list[Expr], always: bool, context: Cont
 
 
 def check_starts(tensor: Region, context: Context) -> None:
+    """Raises InputError where a region may start in front of its tensor."""
     for part in tensor.ranges:
         if not context.facts.non_negative(part.start):
-            raise failure(
-                "T2C547",
-                f"this part of {tensor.buffer.name} may start before the tensor",
-                part.start.span or tensor.span,
-                help="start at an index that is never negative",
-            )
+            raise may_start_before(tensor, part.start)
+
+
+def may_start_before(tensor: Region, start: Expr) -> InputError:
+    return failure(
+        "T2C547",
+        f"this part of {tensor.buffer.name} may start before the tensor",
+        start.span or tensor.span,
+        help="start at an index that is never negative",
+    )
+
+
+def _check_start(
+    stmt: forms.Copy | forms.AtomicTile,
+    mine: int,
+    layout: Layout,
+    tensor: Region,
+    other: int,
+    context: Context,
+) -> None:
+    """Raises InputError where what is left of a row would not start at a whole block of the tile."""
+    columns = not layout.kept or mine == layout.kept[-1]
+    if columns and context.tiles.lanes(layout.buffer.dtype) > 1:
+        raise may_start_before(tensor, tensor.ranges[other].start)
 
 
 def _check_rows(

@@ -36,6 +36,7 @@ class _Class:
     clips: list[Clip | None] = field(default_factory=list)  # None: a copy that always fits
     fixed: bool = False
     loops: list[tuple[str, ...]] = field(default_factory=list)  # loops around each statement
+    before: bool = False  # some copy may start in front of its tensor
     inner: bool = False  # not the outermost dimension of some tile
     outer: bool = False  # rows of some tile
 
@@ -114,6 +115,7 @@ class _Finder:
         self.gaps = gaps
         self.whole_products = whole_products
         self.facts = facts
+        self.here = facts  # with what loops, names and conditions around a statement say
         self.block_vars = block_vars
         self.found = Edges()
         self.classes: dict[Key, _Class] = {}
@@ -133,6 +135,7 @@ class _Finder:
         kept, gone = self.get(a), self.get(b)
         kept.clips += gone.clips
         kept.fixed |= gone.fixed
+        kept.before |= gone.before
         kept.inner |= gone.inner
         kept.outer |= gone.outer
         kept.loops += gone.loops
@@ -154,16 +157,26 @@ class _Finder:
     # ---- statements
 
     def walk(self, body: tuple[Stmt, ...], scope: tuple[str, ...]) -> None:
+        outer = self.here
         for stmt in body:
             self.scope = scope
             self.statement(stmt)
-            inner = scope
-            if isinstance(stmt, forms.For | forms.Pipelined):
-                inner = (*scope, stmt.var.name)
+            if isinstance(stmt, forms.Let):
+                self.here = self.here.with_meaning(stmt.var, stmt.value)
             if isinstance(stmt, forms.Parallel):
                 continue
-            for part in walk.bodies(stmt):
+            inner = scope
+            around = self.here
+            if isinstance(stmt, forms.For | forms.Pipelined):
+                inner = (*scope, stmt.var.name)
+                if not isinstance(stmt, forms.For) or stmt.step > 0:
+                    self.here = around.with_loop(stmt)
+            for number, part in enumerate(walk.bodies(stmt)):
+                if isinstance(stmt, forms.If) and not number:
+                    self.here = around.with_condition(stmt.condition)
                 self.walk(part, inner)
+                self.here = around
+        self.here = outer
 
     def statement(self, stmt: Stmt) -> None:
         if isinstance(stmt, forms.Copy | forms.AtomicTile):
@@ -195,8 +208,12 @@ class _Finder:
             return
         for dim, (part, extent) in enumerate(zip(region.ranges, region.buffer.shape, strict=True)):
             key = self.tile(region.buffer.name, dim)
-            if part.extent != extent or not _zero(part.start):
+            cut = isinstance(part.extent, Binary) and is_min(part.extent)
+            whole = part.extent.a if isinstance(part.extent, Binary) and cut else part.extent
+            if whole != extent or not _zero(part.start):
                 self.fix(key)
+            elif cut:  # by a condition of the author's
+                self.get(key).clips.append(None)
 
     def copy(self, stmt: forms.Copy | forms.AtomicTile) -> None:
         self.partial(stmt.src)
@@ -216,7 +233,9 @@ class _Finder:
                     continue
                 part = region.ranges[dim]
                 bound = region.buffer.shape[dim]
-                self.get(tiles[0]).clips.append(clip_of(part.start, part.extent, bound, self.facts))
+                found = self.get(tiles[0])
+                found.clips.append(clip_of(part.start, part.extent, bound, self.facts))
+                found.before |= not self.here.non_negative(part.start)
 
     def gemm(self, stmt: forms.Gemm) -> None:
         """M, N and K, each on both sides."""
@@ -302,7 +321,7 @@ class _Finder:
             needed = names - self.block_vars
             if all(needed <= set(loops) for loops in found.loops):
                 self.found.loose.add(root)
-                if not found.inner:
+                if not found.inner and not found.before:
                     self.found.live[root] = first
         return self.found
 

@@ -16,7 +16,7 @@ from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import Range, Region, Stmt
-from tile2c.transpile.lower.cores.extents import Edges, Key, long_dims
+from tile2c.transpile.lower.cores.extents import Edges, Key, is_min, long_dims
 from tile2c.transpile.lower.cores.layouts import Layout, plus, times
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.rewrite import rewrite
@@ -189,19 +189,27 @@ class _Splitter:
                 if self.of_tile(sides[other].buffer.name, pair[other]):
                     part = ranges[pair[one]]
                     start = plus(part.start, self.start)
-                    ranges[pair[one]] = replace(part, start=start, extent=self.size)
+                    extent = self.extent(part.extent)
+                    ranges[pair[one]] = replace(part, start=start, extent=extent)
             new[one] = replace(new[one], ranges=tuple(ranges))
         return replace(stmt, src=new[0], dst=new[1])
 
     def region(self, region: Region) -> Region:
         ranges = tuple(
-            Range(start=self.expr(part.start), extent=self.size)
+            Range(start=self.expr(part.start), extent=self.extent(part.extent))
             if self.of_tile(region.buffer.name, dim)
             else replace(part, start=self.expr(part.start))
             for dim, part in enumerate(region.ranges)
         )
         buffer = self.buffers.get(region.buffer.name, region.buffer)
         return replace(region, buffer=buffer, ranges=ranges)
+
+    def extent(self, extent: Expr) -> Expr:
+        """What a strip has of a dimension: all of its own, or what a condition leaves of that."""
+        if not isinstance(extent, Binary) or not is_min(extent):
+            return self.size
+        room = Binary(dtype=extent.dtype, op="-", a=extent.b, b=self.start)
+        return replace(extent, a=self.size, b=room)
 
     def index(self, part: Expr) -> Expr:
         """A loop variable that indexes a tile counts from the strip's start."""

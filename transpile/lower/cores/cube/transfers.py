@@ -21,10 +21,10 @@ from tile2c.transpile.ir.expr import (
     const,
 )
 from tile2c.transpile.ir.forms import Region
-from tile2c.transpile.lower.cores.context import Context
+from tile2c.transpile.lower.cores.context import Context, Inside
 from tile2c.transpile.lower.cores.copies import (
-    check_starts,
     joined,
+    may_start_before,
     point_guards,
     row_pitch,
 )
@@ -32,8 +32,8 @@ from tile2c.transpile.lower.cores.cube.forms import Product, StoreSums
 from tile2c.transpile.lower.cores.cube.roles import Roles, whole
 from tile2c.transpile.lower.cores.cube.tiles import Matrix, lanes, matrix
 from tile2c.transpile.lower.cores.exchange import Exchange
-from tile2c.transpile.lower.cores.extents import clip_of, long_dims
-from tile2c.transpile.lower.cores.layouts import long_offset
+from tile2c.transpile.lower.cores.extents import Clip, clip_of, long_dims
+from tile2c.transpile.lower.cores.layouts import long_offset, times
 from tile2c.transpile.lower.cores.plan import (
     Argument,
     Barrier,
@@ -47,6 +47,8 @@ from tile2c.transpile.lower.cores.plan import (
 )
 from tile2c.transpile.lower.plan import CCall
 from tile2c.transpile.targets.cube import CubeUnit
+
+Before = tuple[int, Inside]  # rows of a region that may start in front of its tensor
 
 
 def whole_units(products: Iterable[Product], unit: CubeUnit) -> dict[str, tuple[int, int]]:
@@ -108,8 +110,7 @@ class Transfers:
         context, tile = self.context, matrix(stmt.dst.buffer, self.unit)
         if not whole(stmt.dst):
             raise part_of_tile(stmt.dst)
-        check_starts(stmt.src, context)
-        rows, columns, short = self.counts(stmt.dst, stmt.src, tile)
+        before, rows, columns, short = self.counts(stmt.dst, stmt.src, tile)
         name = tile.buffer.name
         guards = self.guards(stmt.src, context)
         guard = joined(guards, context)
@@ -117,18 +118,24 @@ class Transfers:
             short.append(Unary(dtype=BOOL, op="not", a=guard))
         self.clear(tile, short)
         function, pitch = "copy_fractals", tile.tall_expr()
-        if tile.buffer.dtype.name in self.unit.squares:  # whole pairs of fractals below each other
-            function += f"<{lanes(tile.buffer.dtype, self.unit)}>"
-        elif name in self.turned:
+        if name in self.turned:
             function, pitch = "copy_row_blocks", tile.wide_expr()
+        elif before is not None:
+            function = "copy_some_fractals"
+        elif tile.buffer.dtype.name in self.unit.squares:  # pairs of fractals below each other
+            function += f"<{lanes(tile.buffer.dtype, self.unit)}>"
+        sizes: tuple[Expr, ...] = (rows, columns)
+        if before is not None:
+            if name in self.turned:
+                raise may_start_before(stmt.src, stmt.src.ranges[before[0]].start)
+            sizes = (before[1].before, *sizes)
         call: Step = CubeCall(
             unit="MTE2",
             function=function,
             dst=TileRef(tile=name),
             arguments=(
-                self.region(stmt.src, name),
-                rows,
-                columns,
+                self.region(stmt.src, name, before),
+                *sizes,
                 self.pitch(stmt.src, stmt.dst),
                 pitch,
             ),
@@ -136,12 +143,16 @@ class Transfers:
         )
         context.emit(call if guard is None else Branch(condition=guard, then=(call,)))
 
-    def counts(self, tile: Region, tensor: Region, shape: Matrix) -> tuple[Expr, Expr, list[Expr]]:
-        """Rows and columns inside the tensor, and conditions under which a tile needs zeros."""
+    def counts(
+        self, tile: Region, tensor: Region, shape: Matrix
+    ) -> tuple[Before | None, Expr, Expr, list[Expr]]:
+        """What lies in front of the tensor, rows and columns inside of it, and conditions under which
+        a tile needs zeros."""
         context = self.context
         pairs = dict(zip(long_dims(tile), long_dims(tensor), strict=True))
         found: list[Expr] = []
         short: list[Expr] = []
+        before: Before | None = None
         for dim, word in ((shape.row_dim, "rows"), (shape.column_dim, "columns")):
             extent = tile.buffer.shape[dim]
             if dim not in pairs:
@@ -149,16 +160,25 @@ class Transfers:
                 continue
             part, bound = tensor.ranges[pairs[dim]], tensor.buffer.shape[pairs[dim]]
             clip = clip_of(part.start, part.extent, bound, context.facts)
+            key = ("tile", tile.buffer.name, dim)
+            if not context.facts.non_negative(part.start):
+                if word == "columns":
+                    raise may_start_before(tensor, part.start)
+                clip = Clip(part.start, part.extent, bound)
+                before = (pairs[dim], context.inside(clip, *self.edge_names(key, word)))
+                found.append(before[1].count)
+                extent = shape.tall_expr()  # nothing but zeros is said to be around these rows
+                short.append(Compare(dtype=BOOL, op="<", a=found[-1], b=extent))
+                continue
             if clip is None:
                 found.append(self.value(part.extent))
                 continue
-            key = ("tile", tile.buffer.name, dim)
             live = context.edges.of(key)
             count = context.edge(clip, *self.edge_names(key, word))
             found.append(count)
-            if live is None:
+            if live is None or before is not None:
                 short.append(Compare(dtype=BOOL, op="<", a=count, b=extent))
-        return found[0], found[1], short
+        return before, found[0], found[1], short
 
     def edge_names(self, key: tuple[str, str, int], word: str) -> tuple[str, ...]:
         """rows and columns of the sums, depth of the operands."""
@@ -188,9 +208,12 @@ class Transfers:
     def guards(self, tensor: Region, context: Context) -> list[Expr]:
         return point_guards(tensor, long_dims(tensor), context)
 
-    def region(self, tensor: Region, name: str) -> TensorRef:
+    def region(self, tensor: Region, name: str, before: Before | None = None) -> TensorRef:
         context = self.context
-        index = tuple(self.value(part.start) for part in tensor.ranges)
+        index = tuple(
+            before[1].first if before is not None and before[0] == dim else self.value(part.start)
+            for dim, part in enumerate(tensor.ranges)
+        )
         offset = context.scalars.global_offset(tensor.buffer.shape, tensor.buffer.strides, index)
         if long_offset(offset):
             local = context.names.local(f"{name}_at")
@@ -239,13 +262,17 @@ class Transfers:
         context, name = self.context, stmt.src.buffer.name
         sums, tensor = stmt.src.buffer, stmt.dst.buffer
         mode = self.unit.stores[sums.dtype.name, tensor.dtype.name]
-        check_starts(stmt.dst, context)
         shape = matrix(sums, self.unit)
-        rows, columns, _ = self.counts(stmt.src, stmt.dst, shape)
+        before, rows, columns, _ = self.counts(stmt.src, stmt.dst, shape)
         guard = joined(self.guards(stmt.dst, context), context)
         tall = self.size(stmt.src, 0, "m")
+        src = TileRef(tile=name)
+        if before is not None:
+            src = TileRef(tile=name, offset=times(before[1].before, self.unit.fractal_rows))
+            some = Compare(dtype=BOOL, op=">", a=rows, b=const(0))
+            guard = some if guard is None else Logical(dtype=BOOL, op="and", a=guard, b=some)
         arguments: tuple[Argument, ...] = (
-            TileRef(tile=name),
+            src,
             rows,
             columns,
             tall,
@@ -257,7 +284,7 @@ class Transfers:
         call: Step = CubeCall(
             unit="FIX",
             function="add_sums" if stmt.adds else "store_sums",
-            dst=self.region(stmt.dst, name),
+            dst=self.region(stmt.dst, name, before),
             arguments=arguments,
             remark="what is below 0 becomes 0" if stmt.relu else "",
         )
