@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tile2c.runtime.errors import CompileError, CompilerMissing
 from tile2c.transpile.output import header
+from tile2c.transpile.user_cache import user_cache
 
 _ARCH_FLAGS = ("-arch=", "--gpu-architecture=", "--offload-arch=", "--cuda-gpu-arch=")
 _VERSION = re.compile(r"\b[vV]?(\d+(?:\.\d+)+)\b")
@@ -144,11 +145,9 @@ def compiled(text: str, file_name: str, *, arch: str | None = None) -> bytes:
 
 def _cached(parts: tuple[str, ...], suffix: str, make: Callable[[], bytes]) -> bytes:
     """What `make` gives, kept under a digest of `parts`; another process may do the same."""
-    from platformdirs import user_cache_path
-
     content = "\0".join(parts).encode("utf-8", "surrogateescape")
     name = hashlib.sha256(content).hexdigest()[:32]
-    path = user_cache_path("tile2c", appauthor=False) / "modules" / f"{name}{suffix}"
+    path = user_cache("modules") / f"{name}{suffix}"
     try:
         return path.read_bytes()
     except OSError:

@@ -2,14 +2,15 @@
 
 A run of the command defines more than two hundred of them, and `@dataclass(frozen=True, slots=True)`
 compiles six methods for each from text, which took a quarter of the run. Here `__init__` alone is
-compiled; comparison, hash and text are closures over the fields. That nothing assigns to a field is
-for the type checker to say. `fields`, `field`, `replace` and `is_dataclass` work as ever.
+compiled, when the first value is made; comparison, hash and text are closures over the fields. That
+nothing assigns to a field is for the type checker to say. `fields`, `field`, `replace` and
+`is_dataclass` work as ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform, overload
@@ -46,11 +47,12 @@ def record(
 
     def made(plain: type[Record]) -> type[Record]:
         own = set(vars(plain))
-        plain.__doc__ = plain.__doc__ or plain.__name__  # or its signature is worked out
-        slotted = dataclass(repr=False, eq=False, slots=True, kw_only=kw_only)(plain)
+        slotted = _slotted(_described(plain, kw_only))
         known: tuple[Field[Any], ...] = tuple(slotted.__dataclass_fields__.values())  # type: ignore[attr-defined]
         methods: dict[str, Any] = {
-            "__repr__": _text(tuple(item.name for item in known if item.repr))
+            "__init__": _init_when_used(slotted, known),
+            "__match_args__": tuple(item.name for item in known if not item.kw_only),
+            "__repr__": _text(tuple(item.name for item in known if item.repr)),
         }
         if eq:
             values = _values(tuple(item.name for item in known if item.compare))
@@ -62,6 +64,65 @@ def record(
         return slotted
 
     return made if cls is None else made(cls)
+
+
+def _described(plain: type[Record], kw_only: bool) -> type[Record]:
+    """A dataclass without methods. `dataclass` would look into each type's text for `ClassVar`."""
+    types = vars(plain).get("__annotations__", {})
+    plain.__doc__ = plain.__doc__ or plain.__name__  # or its signature is worked out
+    plain.__annotations__ = dict.fromkeys(types, object)
+    dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=kw_only)(plain)
+    plain.__annotations__ = types
+    known: dict[str, Field[Any]] = plain.__dataclass_fields__  # type: ignore[attr-defined]
+    for name, text in types.items():
+        known[name].type = text
+    return plain
+
+
+def _slotted(plain: type[Record]) -> type[Record]:
+    """The class again, each field in a slot."""
+    names = [item.name for item in plain.__dataclass_fields__.values()]  # type: ignore[attr-defined]
+    inherited = {name for kind in plain.__mro__[1:] for name in getattr(kind, "__slots__", ())}
+    left_out = {*names, "__dict__", "__weakref__"}
+    body = {name: value for name, value in vars(plain).items() if name not in left_out}
+    body["__slots__"] = tuple(name for name in names if name not in inherited)
+    kind: Callable[..., type[Record]] = type(plain)
+    slotted = kind(plain.__name__, plain.__bases__, body)
+    slotted.__qualname__ = plain.__qualname__
+    return slotted
+
+
+def _init_when_used(owner: type, known: tuple[Field[Any], ...]) -> Callable[..., None]:
+    """An `__init__` that puts the compiled one into its place."""
+
+    def init(self: Any, *values: Any, **named: Any) -> None:
+        compiled = _init(owner, known)
+        owner.__init__ = compiled  # type: ignore[misc]
+        compiled(self, *values, **named)
+
+    return init
+
+
+def _init(owner: type, known: tuple[Field[Any], ...]) -> Callable[..., None]:
+    """`def __init__(self, name, number=_default1, *, spans=_made): …`; `_made`: by the factory."""
+    scope: dict[str, Any] = {"_made": object()}
+    ordered: list[str] = ["self"]
+    named: list[str] = []
+    lines: list[str] = []
+    for place, item in enumerate(known):
+        value, default = item.name, ""
+        if item.default is not MISSING:
+            scope[f"_default{place}"], default = item.default, f"=_default{place}"
+        elif item.default_factory is not MISSING:
+            scope[f"_factory{place}"], default = item.default_factory, "=_made"
+            value = f"_factory{place}() if {item.name} is _made else {item.name}"
+        (named if item.kw_only else ordered).append(item.name + default)
+        lines.append(f"    self.{item.name} = {value}\n")
+    parameters = ", ".join([*ordered, *(["*", *named] if named else [])])
+    exec(f"def __init__({parameters}):\n{''.join(lines) or '    pass'}", scope)
+    init: Callable[..., None] = scope["__init__"]
+    init.__qualname__ = f"{owner.__qualname__}.__init__"  # for messages of wrong calls
+    return init
 
 
 def _values(names: tuple[str, ...]) -> Callable[[Any], Any]:

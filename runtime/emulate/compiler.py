@@ -20,6 +20,7 @@ from pathlib import Path
 from tile2c.runtime.emulate.arch import Arch
 from tile2c.runtime.emulate.text.rewrite import TextError, hide_includes, rewrite
 from tile2c.runtime.errors import BackendUnavailable, KernelError
+from tile2c.transpile.user_cache import user_cache
 
 _HERE = Path(__file__).parent
 INCLUDE = _HERE / "include"
@@ -55,13 +56,7 @@ def find_compiler() -> str:
 
 def cache_folder() -> Path:
     """Where modules are kept; TILE2C_CACHE overrides the user's cache folder."""
-    chosen = os.environ.get("TILE2C_CACHE")
-    if chosen:
-        folder = Path(chosen) / "emulate"
-    else:
-        import platformdirs
-
-        folder = Path(platformdirs.user_cache_dir("tile2c")) / "emulate"
+    folder = user_cache("emulate")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -14,12 +14,12 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tile2c.transpile.user_cache import user_cache
+
 
 def _memory(folder: Path) -> Path:
-    from platformdirs import user_cache_path
-
     name = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:32]
-    return user_cache_path("tile2c", appauthor=False) / "sources" / f"{name}.json"
+    return user_cache("sources") / f"{name}.json"
 
 
 @contextlib.contextmanager
