@@ -50,7 +50,7 @@ def record(
         slotted = _slotted(_described(plain, kw_only))
         known: tuple[Field[Any], ...] = tuple(slotted.__dataclass_fields__.values())  # type: ignore[attr-defined]
         methods: dict[str, Any] = {
-            "__init__": _init_when_used(slotted, known),
+            "__init__": init_when_used(known),
             "__match_args__": tuple(item.name for item in known if not item.kw_only),
             "__repr__": _text(tuple(item.name for item in known if item.repr)),
         }
@@ -92,18 +92,20 @@ def _slotted(plain: type[Record]) -> type[Record]:
     return slotted
 
 
-def _init_when_used(owner: type, known: tuple[Field[Any], ...]) -> Callable[..., None]:
-    """An `__init__` that puts the compiled one into its place."""
+def init_when_used(known: tuple[Field[Any], ...], *, last: str = "") -> Callable[..., None]:
+    """An `__init__` that sets the fields. It puts the compiled one into its place when it is called
+    first. `last` is a statement to end with."""
 
     def init(self: Any, *values: Any, **named: Any) -> None:
-        compiled = _init(owner, known)
-        owner.__init__ = compiled  # type: ignore[misc]
+        owner = next(kind for kind in type(self).__mro__ if vars(kind).get("__init__") is init)
+        compiled = _init(owner, known, last)
+        owner.__init__ = compiled
         compiled(self, *values, **named)
 
     return init
 
 
-def _init(owner: type, known: tuple[Field[Any], ...]) -> Callable[..., None]:
+def _init(owner: type, known: tuple[Field[Any], ...], last: str) -> Callable[..., None]:
     """`def __init__(self, name, number=_default1, *, spans=_made): …`; `_made`: by the factory."""
     scope: dict[str, Any] = {"_made": object()}
     ordered: list[str] = ["self"]
@@ -117,9 +119,10 @@ def _init(owner: type, known: tuple[Field[Any], ...]) -> Callable[..., None]:
             scope[f"_factory{place}"], default = item.default_factory, "=_made"
             value = f"_factory{place}() if {item.name} is _made else {item.name}"
         (named if item.kw_only else ordered).append(item.name + default)
-        lines.append(f"    self.{item.name} = {value}\n")
+        lines.append(f"self.{item.name} = {value}")
     parameters = ", ".join([*ordered, *(["*", *named] if named else [])])
-    exec(f"def __init__({parameters}):\n{''.join(lines) or '    pass'}", scope)
+    body = "\n    ".join([*lines, last or "pass"])
+    exec(f"def __init__({parameters}):\n    {body}", scope)
     init: Callable[..., None] = scope["__init__"]
     init.__qualname__ = f"{owner.__qualname__}.__init__"  # for messages of wrong calls
     return init

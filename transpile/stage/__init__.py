@@ -4,6 +4,7 @@ Host-level Python is evaluated away, device code is traced, every tile statement
 spelling. `normalize` is the way in; docs/normal-form.md has the grammar.
 """
 
+import tile2c.transpile.quick_nodes  # noqa: F401 -- before any module imports libcst
 from tile2c.transpile.stage.defines import (
     DefineError,
     Defines,
