@@ -38,7 +38,7 @@ CASES = {
     "T2C541": "for i, j in T.Parallel(block_M, block_N):\n    x[i, j] = T.sin(x[i, j])",
     "T2C544": "for i, j in T.Parallel(block_M, block_N):\n"
     "    x[i, j] = T.if_then_else(i * j < 7, x[i, j], 0.0)",
-    "T2C547": "T.copy(X[bx * block_M - 1, 0], x)",
+    "T2C547": "T.copy(X[bx * block_M, bx * block_N - 1], x)",
     "T2C530": "for i in T.Parallel(block_M):\n    Y[i, 0] = X[i, 0] + Y[i, 1]",
 }
 

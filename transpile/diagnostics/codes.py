@@ -163,6 +163,7 @@ CODES: dict[str, str] = {
     "T2C577": "a product that depends on a number out of a tile of other cores",
     "T2C578": "more tiles between the cores of a mix than there are flags for",
     "T2C579": "a tensor that one kind of cores writes and the other uses",
+    "T2C580": "a number read from a tensor that the kernel writes",
     "T2C590": "asynchronous copies, barriers or clusters that the target does not have",
     "T2C591": "a product that its author schedules, and wgmma cannot do",
     "T2C592": "a copy that its author gives to TMA, and TMA cannot do",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from typing import Literal
 
-from tile2c.transpile.diagnostics import Note
+from tile2c.transpile.diagnostics import InputError, Note
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
@@ -65,7 +65,10 @@ def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
     for cut in cuts(launch, whole.layouts, whole.edges):
         names = Names(set(taken))
         smaller = split(launch, cut, whole.layouts, whole.edges, names)
-        attempt = Attempt(function, smaller, target, names)
+        try:
+            attempt = Attempt(function, smaller, target, names)
+        except InputError:  # a statement that takes whole tiles only
+            continue
         if attempt.fit is not None and attempt.fit.roomy:
             return attempt.plan(cut)
     if whole.fit is None:
@@ -106,7 +109,7 @@ class Attempt:
             for param in function.params
             if param.tensor is not None
         }
-        scalars = Scalars(self.layouts, names, handles, target.words)
+        scalars = Scalars(self.layouts, names, handles, target.words, written_tensors(launch))
         self.context = Context(
             target=target,
             layouts=self.layouts,
@@ -333,6 +336,16 @@ def _element_bytes(launch: forms.Launch) -> tuple[int, ...]:
                         if part.dtype.is_float and part.dtype.bits >= 16
                     }
     return tuple(sorted(found)) or (4,)
+
+
+def written_tensors(launch: forms.Launch) -> frozenset[str]:
+    """Names of the tensors that a launch stores to."""
+    return frozenset(
+        buffer.name
+        for stmt in walk.statements(launch.body)
+        for buffer in walk.writes(stmt)
+        if buffer.scope == "global"
+    )
 
 
 def parameters(

@@ -40,12 +40,18 @@ class Scalars:
     """Lowers scalar expressions; reads of tiles go through `emit` first."""
 
     def __init__(
-        self, layouts: dict[str, Layout], names: Names, handles: dict[str, str], words: CoresWords
+        self,
+        layouts: dict[str, Layout],
+        names: Names,
+        handles: dict[str, str],
+        words: CoresWords,
+        written: frozenset[str],
     ) -> None:
         self.layouts = layouts
         self.names = names
         self.handles = handles  # tensor parameter -> what the body calls it
         self.words = words
+        self.written = written  # tensors that the kernel stores to
 
     def lower(self, expr: Expr, facts: Facts, emit: Emit) -> Expr:
         """The expression as C. Raises InputError for what the scalar unit cannot compute."""
@@ -102,8 +108,17 @@ class Scalars:
         return Var(dtype=buffer.dtype, name=name, kind="temporary")
 
     def _global(self, expr: Load, index: tuple[Expr, ...], facts: Facts) -> Expr:
-        """An element of a tensor, 0 outside of it."""
+        """An element of a tensor, 0 outside of it. Raises InputError for one that the kernel writes:
+        no unit that stores tells the scalar unit, nor its cache, what has changed."""
         buffer = expr.buffer
+        if buffer.name in self.written:
+            raise failure(
+                "T2C580",
+                f"{buffer.name} is written by this kernel, and this is one number out of it, which "
+                "the scalar unit reads without waiting for stores",
+                expr.span,
+                help="read it from a tile that has the same values, or let another kernel write it",
+            )
         handle = self.handles[buffer.name]
         offset = self.global_offset(buffer.shape, buffer.strides, index)
         value: Expr = Element(dtype=buffer.dtype, array=handle, subscripts=(offset,))

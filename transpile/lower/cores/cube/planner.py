@@ -43,6 +43,7 @@ from tile2c.transpile.lower.cores.planner import (
     parameters,
     taken_names,
     tensor_handle,
+    written_tensors,
 )
 from tile2c.transpile.lower.cores.scalars import Scalars
 from tile2c.transpile.lower.cores.scoped_names import scoped_names
@@ -109,7 +110,13 @@ class CubePlanner:
             edges=edges,
             tiles=Tiles(self.target, shapes, self.names),
             names=self.names,
-            scalars=Scalars(shapes, self.names, handles, self.target.words),
+            scalars=Scalars(
+                shapes,
+                self.names,
+                handles,
+                self.target.words,
+                written_tensors(self.function.launches[0]),
+            ),
             facts=self.facts,
             element_bytes=sizes,
         )
