@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from removal import F16, F32, Case, Inputs, missed
 
@@ -45,6 +47,19 @@ ATTENTION = Case(
     (attention(21, 70, 75), attention(1, 5, 5)),
     {"dim": 32, "block_M": 32, "block_N": 32},
 )
+
+
+def sequences() -> list[list[Any]]:
+    """Packed tensors, where sequences start, and the longest: one is empty, the last ends with them."""
+    rng = np.random.default_rng(0)
+    edges = np.cumsum((0, 70, 0, 1, 33, *([31] * 20))).astype(np.int32)
+    packed = [rng.standard_normal((int(edges[-1]), 1, 32)).astype(F16) for _ in range(3)]
+    return [[*packed, edges, np.int32(70)]]
+
+
+SEQUENCES = Case(
+    "varlen_attention", (), {"dim": 32, "block_M": 32, "block_N": 32}, arrays=sequences
+)
 # What the flags between the cores imply: scores come back only once the weights made of them went
 # out; the rest bites where there is no key at all, or is the author's own, or saves empty calls.
 IMPLIED = (
@@ -52,6 +67,15 @@ IMPLIED = (
     "PipeBarrier<PIPE_V>();  // row_sum is complete",
     "if ((ko + 1) * block_N > first + 1) {",
     "if (rows > 0) {",
+)
+# Sequences lie inside of their tensors; what asks whether they do bites in test_cores_lengths.py.
+INSIDE = (
+    "const int32_t rows = rows_end > rows_before ? rows_end - rows_before : 0;",
+    "if (rows < block_M) {",
+    "const int32_t columns =",
+    "const int32_t O_tile_rows_end =",
+    "const int32_t O_tile_rows =",
+    "if (O_tile_rows > 0) {",
 )
 
 
@@ -63,3 +87,8 @@ def test_everything_taken_out_of_ascend_c_is_reported(tmp_path: Path, case: str)
 def test_everything_taken_out_of_attention_is_reported(tmp_path: Path) -> None:
     found = missed(ATTENTION, "ascendc:ascend910b", tmp_path)
     assert [what for what in found if not what.endswith(IMPLIED)] == []
+
+
+def test_everything_taken_out_of_sequences_is_reported(tmp_path: Path) -> None:
+    found = missed(SEQUENCES, "ascendc:ascend910b", tmp_path)
+    assert [what for what in found if not what.endswith((*IMPLIED, *INSIDE))] == []
