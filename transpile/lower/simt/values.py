@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from math import prod
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import INT32, DType
@@ -147,10 +148,31 @@ def _binary(ctx: Context, expr: Binary, place: Place) -> Expr:
         return CCall(dtype=expr.dtype, function=helper, args=(a, y))
     if expr.dtype == INT32 and (b.literal(a, 0) or b.literal(y, 0)) and expr.op in ("+", "*"):
         return b.add(a, y) if expr.op == "+" else b.mul(a, y)  # a place that starts at nothing
+    if expr.op == "/" and _divides_many(ctx, expr, place):
+        ctx.need("divided")
+        return CCall(dtype=expr.dtype, function="divided", args=(a, y))
     found = replace(expr, a=a, b=y)
     if expr.op == "<<" and expr.dtype.is_integer and expr.dtype.bits < 32:
         return Cast(dtype=expr.dtype, a=replace(found, dtype=INT32))  # C shifts in 32 bits
     return found
+
+
+_MANY = 4  # quotients that are worth a reciprocal
+
+
+def _divides_many(ctx: Context, expr: Binary, place: Place) -> bool:
+    """Whether a thread divides several elements by one and the same float, which NVIDIA's compiler
+    would do one after the other: its division is a sequence with a branch."""
+    if not ctx.target.name.startswith("cuda:") or expr.dtype.name != "float32":
+        return False
+    if place.layout is None or isinstance(expr.b, Const):
+        return False
+    names = {part.name for part in b.walk(expr.b) if isinstance(part, Var)}
+    if not names <= set(place.dims):
+        return False  # it may depend on anything
+    own = {place.dims[name] for name in names}
+    alike = [digit.extent for dim, digit in place.layout.value_digits() if dim not in own]
+    return prod(alike) >= _MANY
 
 
 def _load(ctx: Context, load: Load, place: Place) -> Expr:

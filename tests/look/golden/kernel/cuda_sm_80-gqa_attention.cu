@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    batch, length and kv_heads are free
 //   needs    Q, K and V at multiples of 16 bytes, O at multiples of 4 bytes
-//   text     sha256 041f4994ca72  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 6892847bd3ab  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int groups = 4;
@@ -106,6 +106,18 @@ static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, u
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// x / y without the operator's branch to a slow path, rounded as there (to a neighbour where x is
+// below 2^-100 or the result below 2^-126). Where many x have the same y, the compiler computes
+// 1 / y once.
+static __device__ float divided(float x, float y) {
+    const float scale = fabsf(y) < 0x1p-100f ? 0x1p64f : fabsf(y) > 0x1p100f ? 0x1p-64f : 1.f;
+    const float inverse = 1.f / (y * scale);
+    const float near = x * scale * inverse;
+    const float rest = fmaf(-near, y * scale, x * scale);
+    const float found = fmaf(rest, inverse, near);
+    return fabsf(found) > 0.f ? found : near;  // zero keeps its sign, infinity is not its rest
 }
 
 // Largest over 4 neighbouring lanes, in every one of them.
@@ -322,7 +334,8 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
     for (int m = 0; m < 2; ++m)
         for (int n = 0; n < 16; ++n)
             for (int h = 0; h < 2; ++h)
-                for (int v = 0; v < 2; ++v) acc[m][n][h * 2 + v] /= row_sum[m][h];
+                for (int v = 0; v < 2; ++v)
+                    acc[m][n][h * 2 + v] = divided(acc[m][n][h * 2 + v], row_sum[m][h]);
 
     // T.copy(acc, O[bz, bx * block_M : (bx + 1) * block_M, by, :])
     UNROLL

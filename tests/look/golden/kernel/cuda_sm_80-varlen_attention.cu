@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    total, heads and edges are free
 //   needs    Q, K and V at multiples of 16 bytes
-//   text     sha256 c8cd0c14f087  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 f5c99428c8e0  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -112,6 +112,18 @@ template <typename T>
 static __device__ T ceil_div(T a, T b) {
     const T quotient = a / b;
     return quotient * b != a && (a < 0) == (b < 0) ? quotient + 1 : quotient;
+}
+
+// x / y without the operator's branch to a slow path, rounded as there (to a neighbour where x is
+// below 2^-100 or the result below 2^-126). Where many x have the same y, the compiler computes
+// 1 / y once.
+static __device__ float divided(float x, float y) {
+    const float scale = fabsf(y) < 0x1p-100f ? 0x1p64f : fabsf(y) > 0x1p100f ? 0x1p-64f : 1.f;
+    const float inverse = 1.f / (y * scale);
+    const float near = x * scale * inverse;
+    const float rest = fmaf(-near, y * scale, x * scale);
+    const float found = fmaf(rest, inverse, near);
+    return fabsf(found) > 0.f ? found : near;  // zero keeps its sign, infinity is not its rest
 }
 
 // Largest over 4 neighbouring lanes, in every one of them.
@@ -340,7 +352,7 @@ extern "C" __global__ void __launch_bounds__(128) varlen_attention(
                     if (first + i < length) {
                         if (plane >= 0 && plane < total) {  // the last tile may reach past the edge
                             O[(size_t(plane) * heads + by) * dim + j + v] =
-                                __float2half_rn(acc[m][n][h * 2 + v] / row_sum[m][h]);
+                                __float2half_rn(divided(acc[m][n][h * 2 + v], row_sum[m][h]));
                         }
                     }
                 }
