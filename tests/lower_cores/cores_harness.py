@@ -25,7 +25,15 @@ from tile2c.transpile.targets.cores import CoresTarget
 PROGRAMS = Path(__file__).parent / "programs"
 SAMPLES = Path(__file__).parents[2] / "samples"
 TYPES = {"bfloat16": ml_dtypes.bfloat16}
-TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "bfloat16": 1e-2, "int32": 0, "int8": 0, "uint8": 0}
+TOLERANCE = {
+    "float16": 2e-3,
+    "float32": 2e-5,
+    "bfloat16": 1e-2,
+    "int32": 0,
+    "int16": 0,
+    "int8": 0,
+    "uint8": 0,
+}
 HEADER = "import tilelang\nimport tilelang.language as T\n\n"
 
 

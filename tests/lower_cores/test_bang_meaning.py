@@ -87,6 +87,10 @@ def test_parts_of_turned_tiles(dtype: str, tmp_path: Path) -> None:
     compare(program("turned"), tmp_path, {"dtype": dtype}, [{"M": 33, "N": 50}], FIRST)
 
 
+def test_integers_compared(tmp_path: Path) -> None:
+    compare(program("integers_compared"), tmp_path, {}, [{"M": 33, "N": 50}], FIRST)
+
+
 def test_flash_attention(tmp_path: Path) -> None:
     sizes = [{"batch": 1, "heads": 2, "seq_q": q, "seq_kv": kv} for q, kv in ((64, 64), (70, 130))]
     compare(program("flash_attention"), tmp_path, {}, sizes, FIRST)

@@ -36,6 +36,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "halves": ({}, [{"M": m, "N": n} for m, n in ((1, 2), (33, 10), (5, 2050), (2, 4096))]),
     "in_place": ({}, LINES),
     "integers": ({}, LINES),
+    "integers_compared": ({}, PLANES),
     "layernorm": ({"N": 257}, ROWS),
     "online_softmax": ({}, PLANES),
     "planes": ({}, PLANES),
@@ -44,6 +45,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "turned": ({}, PLANES),
     "relu": ({}, PLANES),
     "rmsnorm": ({"N": 100}, ROWS),
+    "top_k": ({"N": 130, "block_M": 5}, ROWS),
     "row_strips": ({}, PLANES),
     "rows_of_a_tile": ({}, PLANES),
     "single_elements": ({}, PLANES),
@@ -62,7 +64,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
 # The rest covers the same mechanisms in other mixtures.
 QUICK = {
     "add", "row_sum", "bfloat16", "part_of_a_tile", "conditions", "control", "halves", "online_softmax",
-    "planes", "reductions", "row_strips", "single_elements", "turned",
+    "planes", "reductions", "row_strips", "single_elements", "turned", "integers_compared",
 }  # fmt: skip
 
 

@@ -34,7 +34,8 @@ _ARITHMETIC = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Max", "Min"), _NUMBERS),
     **dict.fromkeys(("Adds", "Muls", "Maxs", "Mins"), _NUMBERS),
     **dict.fromkeys(("Div", "Exp", "Ln", "Abs", "Sqrt"), _FLOATS),
-    **dict.fromkeys(("Compare", "CompareScalar", "Select"), _FLOATS),
+    **dict.fromkeys(("Compare", "CompareScalar"), (*_FLOATS, "int32")),  # int32: whether equal
+    "Select": _NUMBERS,  # integers by their bits
     **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin"), _FLOATS),
     "CreateVecIndex": _NUMBERS,
     "Duplicate": (*_NUMBERS, "bfloat16", "uint16", "uint32"),

@@ -6,7 +6,7 @@ import tilelang.language as T
 
 @tilelang.jit
 def turned(block_M=20, block_N=36, dtype="float16"):
-    """Y = (X + row numbers)^T, Z = X^T by parts, W = X[M, N, 4]'s middle exchanged with its first."""
+    """Y = (X + row numbers)^T; Z = X^T by parts; W = 2 V with its first and last exchanged."""
     M, N = T.dynamic("M, N")
 
     @T.prim_func

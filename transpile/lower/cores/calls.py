@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32, DType
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Select, Var, const
-from tile2c.transpile.lower.cores import squares
+from tile2c.transpile.lower.cores import choices, squares
 from tile2c.transpile.lower.cores.layouts import is_zero, plus, times
 from tile2c.transpile.lower.cores.plan import (
     Argument,
@@ -27,7 +27,6 @@ from tile2c.transpile.lower.cores.values import Kind, Value
 from tile2c.transpile.record import record
 
 Emit = Callable[[Step], None]
-_MODES = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE", "==": "EQ", "!=": "NE"}
 
 
 @record(kw_only=True)
@@ -134,38 +133,20 @@ class Calls:
     # ---- choices
 
     def compared(self, op: str, left: Value, right: Value, kind: Kind, chosen: DType) -> Value:
-        """A mask of that shape: where `left op right`. `chosen`: what it will choose between.
+        """A mask of that shape: where `left op right`. `chosen`: what it will choose between."""
+        return choices.compared(self, op, left, right, kind)
 
-        One bit for each element, over whole repeats as the unit demands.
-        """
-        lanes = self.tiles.repeat(left.dtype)
-        count = -(-self.shape.most(kind) // lanes) * lanes
-        bits = DTYPES["uint8"]
-        name = self.tiles.borrow("mask", bits, count // 8)
-        mask = Value(kind=kind, dtype=bits, ref=TileRef(tile=name), pitch=self.shape.pitch)
-        operands: list[TileRef | Expr] = []
-        for value in (left, right):
-            if value.kind == "scalar":
-                operands.append(value.number)
-            else:
-                operands.append(value.at)
-                self.tiles.whole_repeats.add(value.at.tile)
-        function = "CompareScalar" if right.kind == "scalar" else "Compare"
-        how = Word(text=f"CMPMODE::{_MODES[op]}")
-        self.emit(
-            VectorCall(function=function, dst=mask.at, arguments=(*operands, how, const(count)))
-        )
-        return mask
+    def sided(self, op: str, dtype: DType) -> tuple[str, bool]:
+        """The comparison to do, and whether it holds where `op` does not."""
+        return choices.sided(op, dtype)
 
     def choose(self, out: Value, mask: Value, a: Value, b: Value) -> None:
         """out = a where the mask says so, else b, which may be a number."""
-        scalar = b.kind == "scalar"
-        word = "VSEL_TENSOR_SCALAR_MODE" if scalar else "VSEL_TENSOR_TENSOR_MODE"
-        self.elementwise("Select", out, (mask, a, b), Word(text=f"SELMODE::{word}"))
+        choices.choose(self, out, mask, a, b)
 
-    def takes_number(self, place: int) -> bool:
+    def takes_number(self, place: int, dtype: DType) -> bool:
         """Whether a choice takes a number as its operand of that place (0: where it holds)."""
-        return place == 1
+        return place == 1 and dtype.is_float
 
     # ---- broadcasts
 
@@ -288,6 +269,12 @@ class Calls:
                 tail = replace(tail, goes_on=full > 0)
             self.emit(tail)
 
+    def over_rows(self, call: Callable[[Expr], VectorCall]) -> Step:
+        """One call for each row; a single one for a single row."""
+        if self._one_row():
+            return call(const(0))
+        return self._over_rows(self.shape.row_var, (call(self.shape.row_var),))
+
     def in_groups(self, call: Callable[[Expr, Expr], VectorCall]) -> Step:
         """One call over all rows, or a loop over as many rows as one call can repeat over."""
         most = self.tiles.target.max_repeats // 8 * 8
@@ -356,41 +343,11 @@ class Calls:
 
     def turned(self, value: Value) -> Value:
         """A tile whose rows are this shape's columns, in a scratch tile of this shape."""
-        pitch = self.shape.pitch
-        size = squares.turned_size(self.tiles, value.dtype, self.shape.most_rows, pitch)
-        ref = TileRef(tile=self.tiles.borrow("tile", value.dtype, size))
-        columns, rows = self._extents()
-        here = (value.at, self._pitch(value))
-        for call in squares.turn(
-            self.tiles, (ref, self.shape.width), here, value.dtype, rows, columns
-        ):
-            self.emit(call)
-        return Value(kind="tile", dtype=value.dtype, ref=ref, pitch=pitch, scratch=True)
+        return squares.turned(self, value)
 
     def turn_into(self, dst: Value, src: Value) -> None:
         """dst, whose rows are this shape's columns, = src, a scratch tile of this shape."""
-        rows, columns = self._extents()
-        source = (src.at, self.shape.step(src.pitch))
-        most_rows, most_columns = self.shape.most_rows, self.shape.most_columns
-        if dst.whole:
-            name = dst.at.tile
-            size = squares.turned_size(self.tiles, dst.dtype, most_columns, dst.pitch)
-            self.tiles.written[name] = max(size, self.tiles.written.get(name, 0))
-            into = (dst.at, self._pitch(dst))
-            for call in squares.turn(
-                self.tiles, into, source, dst.dtype, rows, columns, covers=True
-            ):
-                self.emit(call)
-            return
-        pitch = -(-most_rows // squares.ROWS) * squares.ROWS
-        size = squares.turned_size(self.tiles, dst.dtype, most_columns, pitch)
-        ref = TileRef(tile=self.tiles.borrow("tile", dst.dtype, size))
-        into = (ref, const(pitch))
-        for call in squares.turn(self.tiles, into, source, dst.dtype, rows, columns):
-            self.emit(call)
-        part = Value(kind="tile", dtype=dst.dtype, ref=ref, pitch=pitch)
-        self.flipped(pitch).copy(replace(dst, turned=False), part)
-        self.tiles.give_back(ref.tile)
+        squares.turn_into(self, dst, src)
 
     def flipped(self, pitch: int) -> Calls:
         """Calls for the shape with rows and columns exchanged, its rows `pitch` elements apart."""
@@ -407,22 +364,6 @@ class Calls:
             column_var=old.row_var,
         )
         return type(self)(self.tiles, shape, self.emit)
-
-    def _extents(self) -> tuple[Expr, Expr]:
-        """All rows and columns of this shape, under their names where these are those that run."""
-        rows, columns = self.shape.rows, self.shape.columns
-        if not isinstance(rows, Const):
-            rows = const(self.shape.most_rows)
-        if not isinstance(columns, Const):
-            columns = const(self.shape.most_columns)
-        return rows, columns
-
-    def _pitch(self, value: Value) -> Expr:
-        """How far the rows of a tile of the author's lie apart."""
-        layout = self.tiles.layouts[value.at.tile]
-        if value.pitch == layout.pitch == layout.columns:
-            return layout.buffer.shape[layout.kept[-1]]
-        return const(value.pitch)
 
     def fill(self, dst: Value, number: Expr) -> None:
         """Every element of dst = number; types that V does not compute in, by their bits."""

@@ -399,8 +399,8 @@ def whole_shape(region: Region, layout: Layout, context: Context) -> tuple[Shape
     padded = -(-int(most.value) // lanes) * lanes
     part = dims and region.ranges[dims[-1]].extent != layout.buffer.shape[dims[-1]]
     pitch = padded if part else layout.pitch
-    row = Var(dtype=INT32, name="row", kind="loop")
-    column = Var(dtype=INT32, name="column", kind="loop")
+    row = Var(dtype=INT32, name=context.names.unused("row", "line"), kind="loop")
+    column = Var(dtype=INT32, name=context.names.unused("column", "first"), kind="loop")
     shape = Shape(
         rows=rows,
         columns=columns,

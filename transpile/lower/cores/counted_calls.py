@@ -171,6 +171,9 @@ class CountedCalls(Calls):
 
     # ---- choices
 
+    def sided(self, op: str, dtype: DType) -> tuple[str, bool]:
+        return op, False
+
     def compared(self, op: str, left: Value, right: Value, kind: Kind, chosen: DType) -> Value:
         """A mask of whole elements as wide as what is chosen: all ones where it holds, else 0."""
         name, bits = _BITS[chosen.bytes]
@@ -214,7 +217,7 @@ class CountedCalls(Calls):
             b = kept
         self.elementwise("Choose", out, (mask, a, b))
 
-    def takes_number(self, place: int) -> bool:
+    def takes_number(self, place: int, dtype: DType) -> bool:
         return False
 
     # ---- moves

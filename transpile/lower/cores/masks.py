@@ -138,11 +138,12 @@ class Masks:
 
     def test(self, condition: Compare) -> _Test:
         dtype = condition.a.dtype
-        if dtype.is_integer and not (
-            self._reads_tiles(condition) and self.v.tiles.target.can("Compare", dtype.name)
-        ):
+        compares = self.v.tiles.target.can("Compare", dtype.name) or dtype.bits <= 16
+        if dtype.is_integer and not (self._reads_tiles(condition) and compares):
             return self.index_test(condition)
-        wide = self.v.tiles.target.widen.get(condition.a.dtype.name)
+        wide = self.v.tiles.target.widen.get(dtype.name)
+        if not self.v.tiles.target.can("Compare", dtype.name) and dtype.bits <= 16:
+            wide = "float32"
         a, b = condition.a, condition.b
         if wide is not None:
             a, b = Cast(dtype=DTYPES[wide], a=a), Cast(dtype=DTYPES[wide], a=b)
@@ -220,6 +221,10 @@ class Masks:
     # ---- selects
 
     def masked(self, test: _Test, a: Value, b: Value, want: Value | None, last: bool) -> Value:
+        op, opposite = self.v.calls.sided(test.op, test.value.dtype)
+        if opposite:
+            a, b = b, a
+        test = replace(test, op=op)
         whole = join(test.value.kind, test.other.kind)
         kind = join(whole, a.kind, b.kind)
         by_rows = whole == "row" and kind == "tile"
@@ -227,7 +232,7 @@ class Masks:
         sources = []
         for number, value in enumerate((a, b)):
             fits = value.kind == kind or (by_rows and value.kind == "row")
-            number_fits = value.kind == "scalar" and self.v.calls.takes_number(number)
+            number_fits = value.kind == "scalar" and self.v.calls.takes_number(number, a.dtype)
             if (fits and self._dense(value)) or number_fits:
                 sources.append(value)
             else:

@@ -26,6 +26,12 @@ class Names:
         self.frames[depth].append(name)
         return name
 
+    def unused(self, *wanted: str) -> str:
+        """A name like `fresh`, for a loop of a few lines: others may take it, too."""
+        name = self.fresh(*wanted)
+        self.taken.discard(name)
+        return name
+
     def fresh(self, *wanted: str) -> str:
         """The first of `wanted` that is free, else the last of them with an ending."""
         for name in wanted:

@@ -7,10 +7,13 @@ each row are first combined lane by lane; for few long rows one call a row.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
-from tile2c.transpile.ir.dtypes import DTYPES, INT32, DType
-from tile2c.transpile.ir.expr import Const, Expr, Var, const
+from tile2c.transpile.ir.dtypes import DTYPES, DType
+from tile2c.transpile.ir.expr import Const, Expr, const
+from tile2c.transpile.lower.cores import squares
 from tile2c.transpile.lower.cores.calls import Calls, moved
 from tile2c.transpile.lower.cores.context import Context
 from tile2c.transpile.lower.cores.copies import convert
@@ -125,6 +128,9 @@ class Reduction:
             self.context.tiles.give_back(name)
 
     def identity(self, dtype: DType) -> Const:
+        if dtype.is_integer:
+            most = 2 ** (dtype.bits - 1)
+            return Const(dtype=dtype, value={"Sum": 0, "Max": -most, "Min": most - 1}[self.word])
         infinity = float("inf")
         value = {"Sum": 0.0, "Max": -infinity, "Min": infinity}[self.word]
         return Const(dtype=dtype, value=value)
@@ -140,7 +146,9 @@ class Reduction:
 
     def rows(self, dst: Value, src: Value) -> None:
         src, dtype = self.operand(dst, src)
-        if not self.context.target.can(f"Reduce{self.word}", dtype.name):
+        folds = self.context.target.can(f"Reduce{self.word}", dtype.name)
+        combines = self.context.target.can(COMBINE[self.word], dtype.name)
+        if not folds and not (combines and squares.turns(self.context.tiles, dtype)):
             raise failure(
                 "T2C550",
                 f"the vector unit does not reduce rows of {dtype}",
@@ -154,7 +162,9 @@ class Reduction:
         repeat = self.context.tiles.repeat(dtype)
         lanes = self.context.tiles.lanes(dtype)
         many = shape.most_rows > 1
-        if many and shape.most_columns <= repeat:
+        if not folds:
+            self._by_squares(result.at, src, dtype, repeat)
+        elif many and shape.most_columns <= repeat:
             self._fold(result.at, src.at, shape.most_columns, src.pitch // lanes, dtype)
         elif many and self._wide_enough(src.pitch // lanes, repeat):
             self._lane_by_lane(result.at, src, dtype, repeat)
@@ -185,6 +195,48 @@ class Reduction:
         self.context.emit(self.calls.in_groups(call))
 
     def _lane_by_lane(self, dst: TileRef, src: Value, dtype: DType, repeat: int) -> None:
+        self._fold(dst, self._partial(src, dtype, repeat), repeat, 8, dtype)
+
+    def _by_squares(self, dst: TileRef, src: Value, dtype: DType, repeat: int) -> None:
+        """For elements that no call combines with their neighbours: one block a row is left, whose
+        lanes become rows."""
+        shape = self.calls.shape
+        tiles, lanes = self.context.tiles, self.context.tiles.lanes(dtype)
+        function = COMBINE[self.word]
+        partial = self._partial(src, dtype, repeat)
+        inside = Strides(values=(1, 1, 1, 8, 8, 8))
+        half = repeat // 2
+        while half >= lanes:
+
+            def one(row: Expr, rows: Expr, half: int = half) -> VectorCall:
+                at = moved(partial, times(row, repeat))
+                arguments = (at, moved(at, const(half)), const(half), rows, inside)
+                return VectorCall(function=function, dst=at, arguments=arguments)
+
+            self.context.emit(self.calls.in_groups(one))
+            half //= 2
+        pitch = -(-shape.most_rows // squares.ROWS) * squares.ROWS
+        turned = self.borrow("tile", dtype, lanes * pitch)
+        where = (turned, const(pitch)), (partial, const(repeat))
+        for call in squares.turn(tiles, *where, dtype, const(shape.most_rows), const(lanes)):
+            self.context.emit(
+                replace(call, remark="the lanes of a row's block, one under the other")
+            )
+        half = lanes // 2
+        while half:
+            last = half == 1
+            other, into = moved(turned, const(half * pitch)), dst if last else turned
+            count = shape.rows if last else const(half * pitch)
+            arguments = (turned, other, count)
+            self.context.emit(
+                VectorCall(
+                    function=function, dst=into, arguments=arguments, covers=self.covers(into)
+                )
+            )
+            half //= 2
+
+    def _partial(self, src: Value, dtype: DType, repeat: int) -> TileRef:
+        """A repeat for each row: the lanes of its repeats combined."""
         shape = self.calls.shape
         partial = self.borrow("tile", dtype, shape.most_rows * repeat)
         count = times(shape.rows, repeat)
@@ -192,7 +244,8 @@ class Reduction:
             VectorCall(function="Duplicate", dst=partial, arguments=(self.identity(dtype), count))
         )
         pitch = src.pitch // self.context.tiles.lanes(dtype)
-        far = Strides(values=(1, 1, 1, 8, 8, pitch))
+        step = pitch if pitch <= self.context.target.max_stride else 8  # of a single repeat
+        far = Strides(values=(1, 1, 1, 8, 8, step))
         full, rest = divmod(shape.most_columns, repeat)
 
         def one(at: Expr, mask: int, row: Expr, rows: Expr) -> VectorCall:
@@ -205,12 +258,14 @@ class Reduction:
             )
 
         def call(at: Expr, mask: int) -> Step:
-            return self.calls.in_groups(lambda row, rows: one(at, mask, row, rows))
+            if pitch <= self.context.target.max_stride:
+                return self.calls.in_groups(lambda row, rows: one(at, mask, row, rows))
+            return self.calls.over_rows(lambda row: one(at, mask, row, const(1)))
 
         column = shape.column_var
         if full == 1:
             self.context.emit(call(const(0), repeat))
-        else:
+        elif full:
             self.context.emit(
                 Loop(
                     var=column,
@@ -222,7 +277,7 @@ class Reduction:
             )
         if rest:
             self.context.emit(call(const(full * repeat), rest))
-        self._fold(dst, partial, repeat, 8, dtype)
+        return partial
 
     def _row_by_row(self, dst: TileRef, src: Value, dtype: DType, repeat: int) -> None:
         shape = self.calls.shape
@@ -272,7 +327,7 @@ class Reduction:
         first = 0 if direct and not self.stmt.clear else 1
         if first:
             self.move(result, src.at, dtype, const(width))
-        row = Var(dtype=INT32, name="row", kind="loop")
+        row = self.calls.shape.row_var
         call = VectorCall(
             function=function,
             dst=result,

@@ -9,12 +9,18 @@ why     the instruction takes a block from each of 16 rows and leaves its elemen
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import DTYPES, DType
 from tile2c.transpile.ir.expr import Const, Expr, Var, const
 from tile2c.transpile.lower.cores.plan import TileRef, VectorCall
 from tile2c.transpile.lower.cores.tiles import Tiles
+from tile2c.transpile.lower.cores.values import Value
+
+if TYPE_CHECKING:
+    from tile2c.transpile.lower.cores.calls import Calls, Shape
 
 ROWS = 16  # that the instruction takes at a time
 CALL = "transpose"
@@ -44,6 +50,58 @@ def _indices(loop: forms.Parallel) -> Iterator[tuple[Expr, ...]]:
 def turns(tiles: Tiles, dtype: DType) -> bool:
     """Whether the unit exchanges rows and columns of such elements."""
     return tiles.target.can(CALL, _moved_as(tiles, dtype).name)
+
+
+def turned(calls: Calls, value: Value) -> Value:
+    """A tile whose rows are the columns of the calls' shape, in a scratch tile of that shape."""
+    shape, tiles = calls.shape, calls.tiles
+    size = turned_size(tiles, value.dtype, shape.most_rows, shape.pitch)
+    ref = TileRef(tile=tiles.borrow("tile", value.dtype, size))
+    columns, rows = _extents(shape)
+    here = (value.at, _pitch(tiles, value))
+    for call in turn(tiles, (ref, shape.width), here, value.dtype, rows, columns):
+        calls.emit(call)
+    return Value(kind="tile", dtype=value.dtype, ref=ref, pitch=shape.pitch, scratch=True)
+
+
+def turn_into(calls: Calls, dst: Value, src: Value) -> None:
+    """dst, whose rows are the shape's columns, = src, a scratch tile of the shape."""
+    shape, tiles = calls.shape, calls.tiles
+    rows, columns = _extents(shape)
+    source = (src.at, shape.step(src.pitch))
+    if dst.whole:
+        name = dst.at.tile
+        size = turned_size(tiles, dst.dtype, shape.most_columns, dst.pitch)
+        tiles.written[name] = max(size, tiles.written.get(name, 0))
+        into = (dst.at, _pitch(tiles, dst))
+        for call in turn(tiles, into, source, dst.dtype, rows, columns, covers=True):
+            calls.emit(call)
+        return
+    pitch = -(-shape.most_rows // ROWS) * ROWS
+    size = turned_size(tiles, dst.dtype, shape.most_columns, pitch)
+    ref = TileRef(tile=tiles.borrow("tile", dst.dtype, size))
+    for call in turn(tiles, (ref, const(pitch)), source, dst.dtype, rows, columns):
+        calls.emit(call)
+    part = Value(kind="tile", dtype=dst.dtype, ref=ref, pitch=pitch)
+    calls.flipped(pitch).copy(replace(dst, turned=False), part)
+    tiles.give_back(ref.tile)
+
+
+def _extents(shape: Shape) -> tuple[Expr, Expr]:
+    """All rows and columns of a shape, under their names where these are those that run."""
+    rows, columns = shape.rows, shape.columns
+    return (
+        rows if isinstance(rows, Const) else const(shape.most_rows),
+        columns if isinstance(columns, Const) else const(shape.most_columns),
+    )
+
+
+def _pitch(tiles: Tiles, value: Value) -> Expr:
+    """How far the rows of a tile of the author's lie apart."""
+    layout = tiles.layouts[value.at.tile]
+    if value.pitch == layout.pitch == layout.columns:
+        return layout.buffer.shape[layout.kept[-1]]
+    return const(value.pitch)
 
 
 def turned_size(tiles: Tiles, dtype: DType, columns: int, pitch: int) -> int:

@@ -18,6 +18,7 @@ _WORDS = {
     "column": ("column_work", "column_work_too", "column_spare", "column_spare_too"),
     "blocks": ("blocks", "blocks_too", "blocks_spare", "blocks_rest"),
     "mask": ("mask", "mask_too", "mask_spare", "mask_rest"),
+    "extreme": ("extreme", "extreme_too"),
     "one": ("one_work", "one_work_too", "one_spare", "one_spare_too"),
     "weights": ("weights", "weights_too"),
 }
@@ -145,6 +146,7 @@ _PURPOSES = {
     "column": "intermediate results, one for each row",
     "blocks": "a value for each row, spread over a block",
     "mask": "results of comparisons, one bit each",
+    "extreme": "the larger, or smaller, of each two that are compared",
     "one": "an intermediate result",
     "weights": "the right operand of a product",
 }
