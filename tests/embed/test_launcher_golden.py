@@ -17,13 +17,15 @@ GOLDEN = Path(__file__).parent / "golden"
         ("mixed", "hip:gfx942"),
         ("mixed", "maca:xcore1000"),
         ("softmax", "ascendc:ascend910b"),
+        ("softmax", "bang:mtp_592"),
     ],  # fmt: skip,
 )
 def test_golden(name: str, target: str, pytestconfig: pytest.Config) -> None:
     text = MIXED if name == "mixed" else (SAMPLES / f"{name}.py").read_text()
     Path(f"{name}.py").write_text(text)
     generate(f"{name}.py", "-o", "out", "--launcher", "--target", target)
-    for file in (f"{name}.h", f"{name}_launch.cpp"):
+    suffix = ".mlu" if target.startswith("bang") else ".cpp"
+    for file in (f"{name}.h", f"{name}_launch{suffix}"):
         made = Path("out", file).read_text()
         golden = GOLDEN / f"{target.replace(':', '_')}-{file}"
         if pytestconfig.getoption("--update-golden"):

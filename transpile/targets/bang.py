@@ -6,6 +6,7 @@ Vector calls take any address and any count on these chips; only the matrix unit
 from __future__ import annotations
 
 from tile2c.transpile.targets.cores import Conversion, CoresTarget, CoresWords, WeightUnit
+from tile2c.transpile.targets.host import Host
 from tile2c.transpile.targets.target import Dialect
 
 _KIB = 1024
@@ -181,6 +182,27 @@ _RESERVED = frozenset(
 )
 
 
+_NO_HALF = "how a program hands a 16-bit float to a kernel is not documented"
+
+
+def _host(arch: str) -> Host:
+    """Launches stand in `.mlu` files, which the vendor's compiler makes into objects of both sides."""
+    return Host(
+        api="cnrt",
+        errors="CNRT",
+        headers=("cnrt.h",),
+        stream_name="cnrtQueue_t",
+        shared_limit="",
+        compile=f"cncc {{file}} --bang-mlu-arch={arch} -O3 -std=c++17 -fPIC -c "
+        "-I$NEUWARE_HOME/include",
+        together="{file} is part of the launcher's object; link that with cnrt and cndrv",
+        default_shared=0,
+        launcher=".mlu",
+        elements={"float16": "half", "bfloat16": "bfloat16_t"},
+        refused={"float16": _NO_HALF, "bfloat16": _NO_HALF},
+    )
+
+
 def _target(arch: str, chip: str, number: int, nram: int, wram: int, own: bool) -> CoresTarget:
     """`own`: whether the chip divides, and computes in bfloat16."""
     more = {**_WITH_BFLOAT16, **_DIVIDES} if own else {}
@@ -200,6 +222,7 @@ def _target(arch: str, chip: str, number: int, nram: int, wram: int, own: bool) 
         ),
         compile=f"cncc {{file}} --bang-mlu-arch={arch} -O3 -std=c++17 -fPIC -shared -o {{stem}}.so",
         module_suffix=".so",
+        host=_host(arch),
         proven="never run on silicon",
         summary=f"Cambricon {chip}, one core a block",
         facts="vendor's developer guide of BANG C 4.5",

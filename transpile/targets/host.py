@@ -51,6 +51,9 @@ class Host:
     errors: str = ""  # whose errors a launcher returns, where the prefix does not say it
     stream_name: str = ""  # the type of its streams, where it is not apiStream_t
     stream_is_void: bool = False  # that type is `void*`
+    launcher: str = ".cpp"  # how the launcher's file ends, where the vendor's compiler asks for it
+    # Element type -> how kernels call it, where they take pointers to elements of the vendor's types.
+    elements: Mapping[str, str] | None = None
     # Types of scalars that no program can hand over, with the reason.
     refused: Mapping[str, str] = field(default_factory=dict)
 

@@ -28,7 +28,7 @@ class _Interface:
     folder: str  # of the headers, under include/
     header: str = ""  # the one with the functions
     runtime: str = "runtime.cpp"
-    rewritten: bool = False  # launchers use the vendor's language, and are put into C++
+    rewritten: str = ""  # how launchers end that use the vendor's language, and are put into C++
 
 
 _CUDA = _Interface("cuda", "cuda_runtime_api.h")
@@ -41,7 +41,8 @@ _INTERFACES = {
     "maca": _Interface("maca", "mc_runtime.h"),
     "corex": _CUDA,
     "ppu": _Interface("ppu", "hggc_runtime_api.h"),
-    "ascendc": _Interface("ascendc", "acl/acl.h", "acl.cpp", rewritten=True),
+    "ascendc": _Interface("ascendc", "acl/acl.h", "acl.cpp", rewritten=".cpp"),
+    "bang": _Interface("bang", "cnrt.h", "cnrt.cpp", rewritten=".mlu"),
 }
 _CHECK_BITS = {"races": 1, "memory": 2}
 
@@ -75,7 +76,7 @@ def build_library(
             rows.append(f'    {{reinterpret_cast<const void*>(&{entry}), "{entry}", "{name}", '
                         f'"{Path(record.file).name}"}},')  # fmt: skip
         if interface.rewritten:
-            _rewrite_launcher(folder, record, into)
+            _rewrite_launcher(folder, record, into, interface.rewritten)
     family = records[0].family
     _write_headers(interface, into / "include", family)
     _link(interface, _kernel_list(_device(records[0]), handles, rows, checks), into / LIBRARY)
@@ -106,18 +107,18 @@ def _device(record: KernelRecord) -> _Device:
     return _Device(arch.static_shared, arch.total_shared, arch.warp, int(level[1]) if level else 0)
 
 
-_KERNEL_TEXT = re.compile(r'^#include ("[^"]+\.ascendc\.cpp")$', re.MULTILINE)
+_KERNEL_TEXT = re.compile(r'^#include ("[^"]+\.(?:ascendc\.cpp|mlu)")$', re.MULTILINE)
 _CHEVRONS = re.compile(r"\b(\w+)<<<(.*?)>>>\(", re.DOTALL)
 
 
-def _rewrite_launcher(folder: Path, record: KernelRecord, into: Path) -> None:
+def _rewrite_launcher(folder: Path, record: KernelRecord, into: Path, suffix: str) -> None:
     """The launcher in C++: launches become calls, line for line, and the kernel's text stays out."""
-    path = (folder / record.file).with_name(f"{record.name}_launch.cpp")
+    path = (folder / record.file).with_name(f"{record.name}_launch{suffix}")
     if not path.exists():
         return
     text = _KERNEL_TEXT.sub(r"// \1 is in the library", path.read_text(encoding="utf-8"))
     text = _CHEVRONS.sub(r'tile2c_emulated("\1", \2, ', text)
-    (into / path.name).write_text(text, encoding="utf-8")
+    (into / path.with_suffix(".cpp").name).write_text(text, encoding="utf-8")
 
 
 def _kernel_list(

@@ -281,7 +281,7 @@ def _launch(writer: Writer, launch: Launch, values: dict[str, Fields]) -> Fields
         "maps": maps,
         "offsets": _offsets(writer, launch),
         "arguments": [_argument(writer, item, values) for item in launch.arguments],
-        "handed": [_handed(item, _argument(writer, item, values)) for item in launch.arguments],
+        "handed": [_handed(writer, item, values) for item in launch.arguments],
     }
 
 
@@ -308,9 +308,18 @@ def _argument(writer: Writer, item: LaunchArgument, values: dict[str, Fields]) -
     return writer.names.of[item.name]
 
 
-def _handed(item: LaunchArgument, name: str) -> str:
-    """As a kernel takes it that is called by its name: pointers to bytes."""
-    return f"device_bytes({name})" if item.kind in ("tensor", "workspace") else name
+def _handed(writer: Writer, item: LaunchArgument, values: dict[str, Fields]) -> str:
+    """As a kernel takes it that is called by its name: pointers to bytes, or to its elements."""
+    name = _argument(writer, item, values)
+    if item.kind not in ("tensor", "workspace"):
+        return name
+    if writer.host.elements is None:
+        return f"device_bytes({name})"
+    argument = writer.record.argument(item.name)
+    kind = writer.host.elements.get(argument.dtype)
+    if kind is None:
+        return name
+    return f"static_cast<{'' if argument.written else 'const '}{kind}*>({name})"
 
 
 _SWIZZLES = {"none": "NONE", "32B": "32B", "64B": "64B", "128B": "128B"}

@@ -24,7 +24,7 @@ _OURS = frozenset(
     "Grid address args bfloat_bits blocks box bytes_of ceil_divided cores device_bytes dim3 dims "
     "divided encode "
     "floor_divided floor_modulo grid half_bits kernels largest_size launch least made memcpy most "
-    "needed size_t status steps strides".split()
+    "needed queue size_t status steps strides tasks".split()
 )
 
 
@@ -69,7 +69,7 @@ def names_for(record: KernelRecord, target: Target) -> Names:
     return Names(
         base=base + end,
         header=header_name(record.name),
-        source=f"{record.name}_launch.cpp",
+        source=f"{record.name}_launch{target.host.launcher if target.host else '.cpp'}",
         launch=base + end,
         message=f"{base}_message{end}",
         scratch=f"{record.name}_workspace_bytes{end}",
