@@ -142,6 +142,13 @@ struct SharedArray {
     uint32_t at, bytes;
 };
 
+// The last access of a thread to the shared memory of another block.
+struct Visit {
+    uint32_t thread, time;
+    void* pc;
+    bool reads;
+};
+
 struct Block {
     Team* team = nullptr;
     uint32_t index[3] = {};
@@ -156,6 +163,7 @@ struct Block {
     uint32_t top = ARENA_START;
     uint32_t static_bytes = 0;
     std::vector<SharedArray> arrays;
+    std::vector<Visit> visits;  // of other blocks' threads
 };
 
 // The blocks that run together: a cluster, otherwise one block. Clocks span a team.

@@ -310,9 +310,10 @@ static void check_global(Fiber* f, uintptr_t at, uint64_t bytes, Access access, 
 void check(Fiber* f, const void* p, uint64_t bytes, Access access, void* pc) {
     const auto at = reinterpret_cast<uintptr_t>(p);
     if (!f->role && at - stack_of(f) < STACK_BYTES) return;
-    if (Block* block = arena_of(*f->team, p))
+    if (Block* block = arena_of(*f->team, p)) {
+        if (block != f->block && !f->role && access != Access::ATOMIC) note_visit(f, *block, access, pc);
         check_shared(f, *block, at, bytes, access, pc);
-    else if (bytes)
+    } else if (bytes)
         check_global(f, at, bytes, access, pc);
 }
 

@@ -27,6 +27,9 @@ void watch(Fiber* f, uintptr_t at, Access access, void* pc);
 // Judges f's last suspicious write, now that it has happened.
 void settle(Fiber* f);
 
+// f touches shared memory of another block: the block must not have ended before.
+void note_visit(Fiber* f, Block& block, Access access, void* pc);
+
 // An asynchronous operation issued by `f` owns bytes of shared memory from begin to end. Other
 // accesses in between are races. `end_write` also marks the bytes as written by `f` now.
 void begin_write(Fiber* f, unsigned char* at, uint32_t bytes, void* pc);

@@ -15,6 +15,7 @@ from tile2c.transpile.lower.simt.frames import Frames
 from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, call, do
 from tile2c.transpile.lower.simt.hopper.delayed import DelayedRounds, two_products
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
+from tile2c.transpile.lower.simt.hopper.parts import Parts, add_up
 from tile2c.transpile.lower.simt.hopper.promotion import promoted
 from tile2c.transpile.lower.simt.hopper.rings import RING
 from tile2c.transpile.lower.simt.hopper.roles import Roles
@@ -23,7 +24,6 @@ from tile2c.transpile.lower.simt.outer_statements import walk
 from tile2c.transpile.lower.simt.pipeline import rest_of
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
 from tile2c.transpile.lower.simt.tile_loads import touched
-from tile2c.transpile.lower.simt.values import Place, convert
 
 
 class ConsumerLowering(BlockLowering):
@@ -35,12 +35,15 @@ class ConsumerLowering(BlockLowering):
         frames: Frames,
         roles: Roles,
         *,
+        start: Expr,
         stop: Expr,
+        parts: Parts | None,
         overwritten: frozenset[str],
         passages: dict[int, Passage],
     ) -> None:
         super().__init__(ctx, frames, {})
-        self.roles, self.stop, self.overwritten, self.passages = roles, stop, overwritten, passages
+        self.roles, self.overwritten, self.passages = roles, overwritten, passages
+        self.start, self.stop, self.parts = start, stop, parts
         self.var: str = ""
         self.delayed = False  # the second product of a round is a round late
 
@@ -57,18 +60,17 @@ class ConsumerLowering(BlockLowering):
         return super().statement(stmt)
 
     def _rounds(self, loop: Pipelined) -> list[Node]:
-        ctx, place = self.ctx, Place(values={})
+        ctx = self.ctx
         name = ctx.namer.author(loop.var.author or loop.var.name)
         self.var = name
         if name != loop.var.name:
             ctx.values[loop.var.name] = b.local(name)
         facts = ctx.facts
-        runs = facts.at_least(b.sub(loop.stop, loop.start), 1)
+        runs = self.parts is None and facts.at_least(b.sub(loop.stop, loop.start), 1)
         ctx.facts = facts.with_range(loop.var, loop.start, loop.stop)
         loads = [load.copy for load in self.roles.loads]
         statements = rest_of(loop, loads, self.roles.inside, ())
-        late = self._late(statements)
-        start = convert(ctx, loop.start, place)
+        late, start = self._late(statements), self.start
         ctx.between_products = len(self.roles.batches) > 1
         two = two_products(self.roles, statements)
         rounds = None if two is None else DelayedRounds(self, two, start).nodes(runs)
@@ -95,6 +97,8 @@ class ConsumerLowering(BlockLowering):
         if late:
             last = self.wait(0, "the last product is complete")
             found.append(Step(body=(last,), quote=loop.quote))
+        if self.parts is not None:
+            found += add_up(ctx, self.roles, self.parts)
         return found
 
     def _ready(self) -> list[Step]:

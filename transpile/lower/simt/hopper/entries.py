@@ -39,7 +39,7 @@ def plan_of(
     whole = WithRoles(function, launch, target, diagnostics, Given())
     given = whole.conditions
     if not given.pitches and not given.positive:
-        return whole.plan()
+        return whole.in_parts(whole.plan())
     whole = WithRoles(function, launch, target, diagnostics, given)
     heard = Diagnostics() if known_odd(whole) else diagnostics  # what is copied first is not slow
     try:
@@ -52,11 +52,12 @@ def plan_of(
             unaligned=True,
             taken=OTHERS_NAMES | _layout_functions(whole),
         )
-        return _beside(whole, other)
+        return whole.in_parts(_beside(whole, other))
     except InputError:
         if known_odd(whole):
             raise Unfit(known_odd(whole)) from None
-        return whole.plan()  # what the ordinary path cannot do at all, the launch requires
+        # what the ordinary path cannot do at all, the launch requires
+        return whole.in_parts(whole.plan())
 
 
 def _layout_functions(whole: WithRoles) -> frozenset[str]:

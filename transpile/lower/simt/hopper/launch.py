@@ -38,6 +38,7 @@ from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwr
 from tile2c.transpile.lower.simt.hopper.long_first import long_blocks_first
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
+from tile2c.transpile.lower.simt.hopper.parts import Parts, parts_choice, parts_of, with_parts
 from tile2c.transpile.lower.simt.hopper.producer import produce
 from tile2c.transpile.lower.simt.hopper.roles import RING_STAGES, Roles, TileLoad, plan_roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, passage_of
@@ -96,6 +97,7 @@ class WithRoles(ordinary.LoweredLaunch):
     passages: dict[int, Passage]
     overwritten: frozenset[str]
     positive: list[Expr]
+    parts: Parts | None  # the blocks of a cluster share the rounds
     lambdas: bool  # some steps are written once and called
 
     # ---- passes
@@ -144,17 +146,23 @@ class WithRoles(ordinary.LoweredLaunch):
         self.zeroed, statements = drop_leading_fills(ctx, self.body)
         self._assign(layouts)
         loop = self.roles.loop
-        runs = ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)
+        self.stop, self.stop_line = self._stop()
+        self.parts = parts_of(ctx, self.roles, self.zeroed, statements, self.stop)
+        runs = self.parts is None and ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)
         self.overwritten = overwritten_sums(self.roles, self.zeroed, statements, runs)
         self.passages = self._passages(plain)
-        self.stop, self.stop_line = self._stop()
         self.bound = lower_scalars(ctx, self.roles.bound, Place(values={}))
-        self.producer = produce(ctx, self.roles, self.stop)
+        start, stop = convert(ctx, loop.start, Place(values={})), self.stop
+        if self.parts is not None:
+            start, stop = b.local(self.parts.first), b.local(self.parts.last)
+        self.producer = produce(ctx, self.roles, start, stop)
         consumers = ConsumerLowering(
             ctx,
             self.frames,
             self.roles,
-            stop=self.stop,
+            start=start,
+            stop=stop,
+            parts=self.parts,
             overwritten=self.overwritten,
             passages=self.passages,
         )
@@ -244,6 +252,8 @@ class WithRoles(ordinary.LoweredLaunch):
         both = (*self.producer, *steps)
         head: list[CStmt] = [*arrays]
         ends = [self.stop_line] if self.stop_line else []
+        if self.parts is not None:
+            ends += self.parts.lines
         indices = [*self._indices((*self.bound, *both)), *self.bound, *ends]
         if indices:
             head.append(Section(body=tuple(indices)))
@@ -414,6 +424,15 @@ class WithRoles(ordinary.LoweredLaunch):
             constants=(*plan.constants, *self.own_constants()),
             notes=(*role_notes(self.roles, self._maps()), *plan.notes),
         )
+
+    def in_parts(self, plan: Plan) -> Plan:
+        """The plan with launches in which several blocks share the rounds of a tile."""
+        if self.parts is None:
+            return plan
+        name = self.ctx.function.name
+        launches = with_parts(self.ctx, self.roles, name, plan.launches)
+        choice = parts_choice(launches)
+        return replace(plan, launches=launches, choices=(*plan.choices, choice))
 
     def own_constants(self) -> tuple[Const, ...]:
         """The ring's depth, where it is not the author's number."""

@@ -25,10 +25,10 @@ from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.values import Place, convert
 
 
-def produce(ctx: Context, roles: Roles, stop: Expr) -> tuple[CStmt, ...]:
+def produce(ctx: Context, roles: Roles, start: Expr, stop: Expr) -> tuple[CStmt, ...]:
     """What is loaded once, then the loop; its waits pass at once in the first round of the ring."""
     lines, pixels = _first_pixels(ctx, roles)
-    return (*_once(ctx, roles), *lines, _rounds(ctx, roles, stop, pixels))
+    return (*_once(ctx, roles), *lines, _rounds(ctx, roles, start, stop, pixels))
 
 
 Pixels = dict[str, tuple[Expr, Expr, Expr]]  # of a tile: x, y and image of its first one
@@ -54,7 +54,7 @@ def _once(ctx: Context, roles: Roles) -> tuple[CStmt, ...]:
     return (announced, *(_tile(ctx, load, (), READY) for load in roles.once))
 
 
-def _rounds(ctx: Context, roles: Roles, stop: Expr, pixels: Pixels) -> CStmt:
+def _rounds(ctx: Context, roles: Roles, start: Expr, stop: Expr, pixels: Pixels) -> CStmt:
     loop = roles.loop
     name = ctx.namer.author(loop.var.author or loop.var.name)
     if name != loop.var.name:
@@ -74,7 +74,7 @@ def _rounds(ctx: Context, roles: Roles, stop: Expr, pixels: Pixels) -> CStmt:
     body.append(do("ring.advance"))
     frame = Loop(
         var=name,
-        start=convert(ctx, loop.start, Place(values={})),
+        start=start,
         stop=stop,
         step=const(1),
         body=tuple(body),
