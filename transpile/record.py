@@ -46,28 +46,14 @@ def record(
     each equal to itself alone, and what is not `frozen` has no hash."""
 
     def made(plain: type[Record]) -> type[Record]:
-        own = set(vars(plain))
-        slotted = _slotted(_described(plain, kw_only))
-        known: tuple[Field[Any], ...] = tuple(slotted.__dataclass_fields__.values())  # type: ignore[attr-defined]
-        methods: dict[str, Any] = {
-            "__init__": init_when_used(known),
-            "__match_args__": tuple(item.name for item in known if not item.kw_only),
-            "__repr__": _text(tuple(item.name for item in known if item.repr)),
-        }
-        if eq:
-            values = _values(tuple(item.name for item in known if item.compare))
-            methods["__eq__"] = _comparison(values)
-            methods["__hash__"] = _hash(values) if frozen else None
-        for name, method in methods.items():
-            if name not in own:
-                setattr(slotted, name, method)
-        return slotted
+        known = _described(plain, kw_only)
+        return _slotted(plain, tuple(item.name for item in known), methods_of(known, eq, frozen))
 
     return made if cls is None else made(cls)
 
 
-def _described(plain: type[Record], kw_only: bool) -> type[Record]:
-    """A dataclass without methods. `dataclass` would look into each type's text for `ClassVar`."""
+def _described(plain: type, kw_only: bool) -> tuple[Field[Any], ...]:
+    """The fields, of a dataclass without methods. `dataclass` would search the text of each type."""
     types = vars(plain).get("__annotations__", {})
     plain.__doc__ = plain.__doc__ or plain.__name__  # or its signature is worked out
     plain.__annotations__ = dict.fromkeys(types, object)
@@ -76,15 +62,14 @@ def _described(plain: type[Record], kw_only: bool) -> type[Record]:
     known: dict[str, Field[Any]] = plain.__dataclass_fields__  # type: ignore[attr-defined]
     for name, text in types.items():
         known[name].type = text
-    return plain
+    return tuple(known.values())
 
 
-def _slotted(plain: type[Record]) -> type[Record]:
-    """The class again, each field in a slot."""
-    names = [item.name for item in plain.__dataclass_fields__.values()]  # type: ignore[attr-defined]
+def _slotted(plain: type[Record], names: tuple[str, ...], methods: dict[str, Any]) -> type[Record]:
+    """The class again, each field in a slot, with those methods that it has not."""
     inherited = {name for kind in plain.__mro__[1:] for name in getattr(kind, "__slots__", ())}
     left_out = {*names, "__dict__", "__weakref__"}
-    body = {name: value for name, value in vars(plain).items() if name not in left_out}
+    body = methods | {name: value for name, value in vars(plain).items() if name not in left_out}
     body["__slots__"] = tuple(name for name in names if name not in inherited)
     kind: Callable[..., type[Record]] = type(plain)
     slotted = kind(plain.__name__, plain.__bases__, body)
@@ -92,14 +77,29 @@ def _slotted(plain: type[Record]) -> type[Record]:
     return slotted
 
 
-def init_when_used(known: tuple[Field[Any], ...], *, last: str = "") -> Callable[..., None]:
-    """An `__init__` that sets the fields. It puts the compiled one into its place when it is called
-    first. `last` is a statement to end with."""
+def methods_of(
+    known: tuple[Field[Any], ...], eq: bool, frozen: bool, last: str = ""
+) -> dict[str, Any]:
+    """What `dataclass` adds to a class with these fields. `last`: a statement that ends `__init__`."""
+    methods: dict[str, Any] = {
+        "__init__": _init_when_used(known, last),
+        "__match_args__": tuple(item.name for item in known if item.init and not item.kw_only),
+        "__repr__": _text(tuple(item.name for item in known if item.repr)),
+    }
+    if eq:
+        values = _values(tuple(item.name for item in known if item.compare))
+        methods["__eq__"] = _comparison(values)
+        methods["__hash__"] = _hash(values) if frozen else None
+    return methods
+
+
+def _init_when_used(known: tuple[Field[Any], ...], last: str) -> Callable[..., None]:
+    """An `__init__` that puts the compiled one into its place when it is called first."""
 
     def init(self: Any, *values: Any, **named: Any) -> None:
         owner = next(kind for kind in type(self).__mro__ if vars(kind).get("__init__") is init)
         compiled = _init(owner, known, last)
-        owner.__init__ = compiled
+        owner.__init__ = compiled  # type: ignore[misc]
         compiled(self, *values, **named)
 
     return init
@@ -118,8 +118,12 @@ def _init(owner: type, known: tuple[Field[Any], ...], last: str) -> Callable[...
         elif item.default_factory is not MISSING:
             scope[f"_factory{place}"], default = item.default_factory, "=_made"
             value = f"_factory{place}() if {item.name} is _made else {item.name}"
-        (named if item.kw_only else ordered).append(item.name + default)
-        lines.append(f"self.{item.name} = {value}")
+        if item.init:
+            (named if item.kw_only else ordered).append(item.name + default)
+        elif default:
+            lines.append(f"{item.name}{default}")
+        if item.init or default:
+            lines.append(f"self.{item.name} = {value}")
     parameters = ", ".join([*ordered, *(["*", *named] if named else [])])
     body = "\n    ".join([*lines, last or "pass"])
     exec(f"def __init__({parameters}):\n    {body}", scope)

@@ -10,7 +10,7 @@ import dataclasses
 import libcst as cst
 
 standard = {standard}
-assert cst.Name.__init__.__qualname__.startswith("init_when_used") != standard
+assert cst.Name.__init__.__qualname__.startswith("_init_when_used") != standard
 assert dataclasses.dataclass.__module__ == "dataclasses"
 
 text = "def f(a, *, b = 1):  # note\\n    return [x for x in (a, b)]\\n"
@@ -38,6 +38,14 @@ except cst.CSTValidationError:
     pass
 else:
     raise AssertionError("nodes are not validated")
+
+place = cst.metadata.CodePosition(1, 2)
+assert place == cst.metadata.CodePosition(1, 2) != cst.metadata.CodePosition(1, 3)
+assert repr(place) == "CodePosition(line=1, column=2)" and len({place, place}) == 1
+wrapper = cst.metadata.MetadataWrapper(tree)
+places = wrapper.resolve(cst.metadata.PositionProvider)
+assert {(at.start.line, at.end.line) for at in places.values()} >= {(1, 2), (2, 2)}
+assert cst.parse_module(text, cst.PartialParserConfig(python_version="3.9")).code == text
 
 
 @dataclasses.dataclass(frozen=True)

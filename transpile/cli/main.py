@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -23,9 +24,10 @@ VERBS = ("run", "diff", "where", "emulate", "build")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status; 0, 1, 2 and 3 are those of the contract."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None:  # a short process: looking for cycles costs more time than it frees memory
         gc.set_threshold(200_000)
+        atexit.register(gc.freeze)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started the command
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))

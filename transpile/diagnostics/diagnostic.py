@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import astuple, field
 from enum import StrEnum
 
 from tile2c.transpile.record import record
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@record
 class Span:
     """A stretch of a source file. Lines count from 1, columns from 0; the end is exclusive."""
 
@@ -17,6 +17,9 @@ class Span:
     col: int
     end_line: int
     end_col: int
+
+    def __lt__(self, other: Span) -> bool:
+        return astuple(self) < astuple(other)
 
     def start(self) -> str:
         """`file:line:column` with the column counted from 1, as editors do."""
