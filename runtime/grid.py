@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tile2c.runtime.expressions import evaluate, names_of
-from tile2c.runtime.records import Expression, Launch
+from tile2c.runtime.records import Expression, KernelRecord, Launch
 
 Triple = tuple[int, int, int]
+
+SMS = "sms"  # in grids and conditions: how many multiprocessors the device has
 
 # Most blocks along x, y and z. A device refuses more with a number only.
 _LIMITS: dict[str, Triple] = {"ascendc": (65535, 1, 1)}
@@ -20,6 +22,14 @@ class GridError(ValueError):
     def __init__(self, message: str, dimension: str) -> None:
         super().__init__(message)
         self.dimension = dimension
+
+
+def asks_device(record: KernelRecord) -> bool:
+    """Whether a grid or condition of the kernel depends on the device: no size has that name then."""
+    if SMS in (*record.sizes, *(argument.name for argument in record.arguments)):
+        return False
+    asked = (x for launch in record.launches for x in (*launch.grid, launch.when or 0))
+    return any(SMS in names_of(expression) for expression in asked)
 
 
 def grid_of(kernel: str, family: str, launch: Launch, names: Mapping[str, int]) -> Triple:

@@ -21,7 +21,7 @@ from tile2c.runtime.backends.protocol import (
 )
 from tile2c.runtime.binding import Bound, bind
 from tile2c.runtime.expressions import evaluate, names_of
-from tile2c.runtime.grid import grid_of
+from tile2c.runtime.grid import SMS, asks_device, grid_of
 from tile2c.runtime.records import Expression, KernelRecord, Launch, LaunchArgument
 from tile2c.runtime.repeat import Call, Repeats
 from tile2c.runtime.tensors import TensorView, view
@@ -47,6 +47,7 @@ class Kernel:
         self._may_compile = may_compile
         self._module: Module | None = None
         self._repeats = Repeats(record)
+        self._asks_device = asks_device(record)
 
     @property
     def name(self) -> str:
@@ -152,7 +153,9 @@ class Kernel:
             for name, tensor in bound.tensors.items()
         }
         names = {**bound.sizes, **self._integers(bound)}
-        conditions = {**names, **{name: pointer.address for name, pointer in pointers.items()}}
+        device = {SMS: session.multiprocessors()} if self._asks_device else {}
+        addresses = {name: pointer.address for name, pointer in pointers.items()}
+        conditions = {**names, **device, **addresses}
         for condition in self.record.requires:
             if not evaluate(condition, conditions):
                 raise ValueError(_broken(self.name, condition, conditions, pointers))
@@ -161,7 +164,7 @@ class Kernel:
             chosen = next((item for item in group if _holds(item, conditions)), None)
             if chosen is None:
                 continue
-            grid = grid_of(self.name, self.record.family, chosen, names)
+            grid = grid_of(self.name, self.record.family, chosen, {**names, **device})
             if 0 in grid:  # nothing to do; a device refuses an empty grid
                 continue
             arguments = (

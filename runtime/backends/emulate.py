@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 MEMORY = "memory"
+MULTIPROCESSORS = 3  # few, so that blocks which stay for several tiles do so at small sizes too
 
 
 class EmulateBackend:
@@ -27,8 +28,11 @@ class EmulateBackend:
 
     name = "emulate"
 
-    def __init__(self, checks: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, checks: tuple[str, ...] = (), multiprocessors: int = MULTIPROCESSORS
+    ) -> None:
         self.checks = checks
+        self.multiprocessors = multiprocessors
 
     def select(self, targets: Sequence[str]) -> str | None:
         return next(iter(targets), None)
@@ -50,14 +54,16 @@ class EmulateBackend:
                 raise BackendUnavailable(
                     f"a tensor lies on {tensor.device}; the emulator takes those of the CPU"
                 )
-        return EmulateSession(Apart(tensors) if MEMORY in self.checks else None)
+        apart = Apart(tensors) if MEMORY in self.checks else None
+        return EmulateSession(apart, self.multiprocessors)
 
 
 class EmulateSession:
     """One call on the CPU: tensors stay where they are, or are copied apart."""
 
-    def __init__(self, apart: Apart | None = None) -> None:
+    def __init__(self, apart: Apart | None = None, multiprocessors: int = MULTIPROCESSORS) -> None:
         self._apart = apart
+        self._multiprocessors = multiprocessors
         self._back: list[TensorView] = []
 
     def place(self, name: str, tensor: TensorView, *, reads: bool, writes: bool) -> int:
@@ -74,6 +80,9 @@ class EmulateSession:
         memory = np.empty(nbytes + align + 2 * zone, dtype=np.uint8)
         address = -(-(memory.ctypes.data + zone) // align) * align
         return Pointer("workspace", address, nbytes, True, memory)
+
+    def multiprocessors(self) -> int:
+        return self._multiprocessors
 
     def encode(self, tensor_map: tensor_maps.TensorMap) -> bytes:
         return tensor_maps.emulated(tensor_map)

@@ -60,6 +60,9 @@ class Session(Protocol):
     def scratch(self, nbytes: int, align: int) -> Pointer:
         """Memory for this call."""
 
+    def multiprocessors(self) -> int:
+        """Of the device: how many blocks run at once where an SM takes one."""
+
     def encode(self, tensor_map: TensorMap) -> bytes:
         """The 128 bytes of a tensor map."""
 

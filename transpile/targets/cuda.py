@@ -51,6 +51,7 @@ _HOST = Host(
         "float16": ("cuda_fp16.h", "__float2half_rn"),
         "bfloat16": ("cuda_bf16.h", "__float2bfloat16_rn"),
     },
+    multiprocessors="cudaDevAttrMultiProcessorCount",
     shared_limit="cudaDevAttrMaxSharedMemoryPerBlockOptin",
     compile="g++ -std=c++17 -O2 -I /usr/local/cuda/include -c {file}",
     together="nvcc {arch} -O3 -std=c++17 -c {file}; link both objects with cudart",

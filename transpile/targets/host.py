@@ -39,6 +39,7 @@ class Host:
     # How kernels are declared. Where the address that stands for a kernel is a name of the compiler's
     # own (clang's CUDA mode), only a declaration as a kernel, in the vendor's language, finds it.
     kernel: str = "void"
+    multiprocessors: str = ""  # the device's attribute: how many it has, where grids depend on it
     shared_limit: str  # the device's attribute: shared memory that one block can have
     compile: str  # command for the launcher, with {file}
     together: str  # how the kernel's file gets into the same program, with {file} and {stem}

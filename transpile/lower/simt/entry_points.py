@@ -125,12 +125,13 @@ def grid(ctx: Context) -> tuple[Expr, Expr, Expr]:
     return extents[0], extents[1], extents[2]
 
 
-def launch_note(ctx: Context, dynamic: int) -> str:
+def launch_note(ctx: Context, dynamic: int, extents: tuple[Expr, Expr, Expr] | None = None) -> str:
     """Grid, block and dynamic shared memory on one line of the file's head."""
     from tile2c.transpile.render.expressions import CPrinter
 
     printer = CPrinter(ctx.target.dialect)
-    blocks = ", ".join(printer(b.for_host(e)) for e in grid(ctx)[: len(ctx.launch.grid)])
+    shown = grid(ctx)[: len(ctx.launch.grid)] if extents is None else extents[:1]
+    blocks = ", ".join(printer(b.for_host(extent)) for extent in shown)
     x, y, z = ctx.launch.threads
     block = str(x) if (y, z) == (1, 1) else f"({x}, {y}, {z})"
     shared = f"{dynamic} bytes of dynamic shared memory" if dynamic else "no dynamic shared memory"

@@ -10,6 +10,15 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CCall, CStmt, Declarator, Local
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.uses import names_in
+from tile2c.transpile.record import record
+
+
+@record
+class Walk:
+    """A block that takes several tiles: the number of the one at hand, and how many the grid has a side."""
+
+    tile: Var
+    extents: tuple[Expr, ...]
 
 
 def prologue(ctx: Context, steps: Sequence[CStmt]) -> tuple[CStmt, ...]:
@@ -71,25 +80,32 @@ def local_arrays(ctx: Context, names: set[str]) -> list[CStmt]:
     ]
 
 
-def block_indices(ctx: Context, steps: Sequence[CStmt]) -> list[CStmt]:
+def block_indices(ctx: Context, steps: Sequence[CStmt], walk: Walk | None = None) -> list[CStmt]:
     """The author's names of the block's indices that the text uses."""
     launch = ctx.launch
     names = names_in(steps)
     used = [var for var in launch.blocks if var.name in names or used_in_names(ctx, var.name)]
     if launch.order is not None and len(launch.blocks) > 1 and used:
         beyond = [var for var in used if launch.blocks.index(var) > 1]
-        return [*_panel_order(ctx), *_plain_indices(ctx, beyond)]
-    return _plain_indices(ctx, used)
+        return [*_panel_order(ctx, walk), *_plain_indices(ctx, beyond, walk)]
+    return _plain_indices(ctx, used, walk)
 
 
-def _plain_indices(ctx: Context, used: Sequence[Var]) -> list[CStmt]:
-    """`const int bx = blockIdx.x, ...`"""
+def _plain_indices(ctx: Context, used: Sequence[Var], walk: Walk | None) -> list[CStmt]:
+    """`const int bx = blockIdx.x, ...`, or as digits of the tile's number."""
     blocks = ctx.launch.blocks
-    names = tuple(
-        Declarator(name=var.name, value=b.local(f"blockIdx.{'xyz'[blocks.index(var)]}"))
-        for var in used
-    )
+    names = tuple(Declarator(name=var.name, value=_index(blocks.index(var), walk)) for var in used)
     return [Local(dtype=INT32, names=names)] if names else []
+
+
+def _index(place: int, walk: Walk | None) -> Expr:
+    if walk is None:
+        return b.local(f"blockIdx.{'xyz'[place]}")
+    rest = walk.tile
+    for extent in walk.extents[:place]:
+        rest = b.div(rest, extent)
+    last = all(b.literal(extent, 1) for extent in walk.extents[place + 1 :])
+    return rest if last else b.mod(rest, walk.extents[place])
 
 
 def used_in_names(ctx: Context, name: str) -> bool:
@@ -97,7 +113,7 @@ def used_in_names(ctx: Context, name: str) -> bool:
     return any(b.mentions(value, name) for value in ctx.wanted.values())
 
 
-def _panel_order(ctx: Context) -> list[CStmt]:
+def _panel_order(ctx: Context, walk: Walk | None) -> list[CStmt]:
     """T.use_swizzle: blocks walk panels of tile rows, so that neighbours in time share operands."""
     order = ctx.launch.order
     assert order is not None
@@ -107,14 +123,26 @@ def _panel_order(ctx: Context) -> list[CStmt]:
     tile, panel, rows = (ctx.namer.ours(n, f"{n}_of_grid") for n in ("tile", "panel", "panel_rows"))
     grid_along, grid_across = b.local(f"gridDim.{along}"), b.local(f"gridDim.{across}")
     linear = b.add(b.mul(b.local("blockIdx.y"), b.local("gridDim.x")), b.local("blockIdx.x"))
+    number = [Declarator(name=tile, value=linear)]
+    if walk is not None:
+        wide, high, deep = walk.extents
+        grid_along, grid_across = (wide, high) if row else (high, wide)
+        number = [Declarator(name=tile, value=b.mod(walk.tile, b.mul(wide, high)))]
+        if b.literal(deep, 1):
+            ctx.namer.release(tile)
+            number, tile = [], walk.tile.name
     across_panel = b.local(ctx.namer.ours("panel_size", "blocks_in_panel"))
     size = b.mul(across_panel, grid_along)
     first = b.mul(b.local(panel), across_panel)
     left = b.sub(grid_across, first)
     rest = b.mod(b.local(tile), size)
     slow, fast = (y, x) if row else (x, y)
-    height = CCall(dtype=INT32, function="min", args=(across_panel, cast_int(left)))
+    left = left if walk is not None else cast_int(left)
+    height = CCall(dtype=INT32, function="min", args=(across_panel, left))
     within = ctx.namer.ours("within", "in_panel")
+    if walk is not None:  # both roles say it
+        for name in (across_panel.name, panel, rows, within, *(x.name for x in number)):
+            ctx.namer.release(name)
     return [
         Local(
             dtype=INT32,
@@ -128,7 +156,7 @@ def _panel_order(ctx: Context) -> list[CStmt]:
         Local(
             dtype=INT32,
             names=(
-                Declarator(name=tile, value=linear),
+                *number,
                 Declarator(name=panel, value=b.div(b.local(tile), size)),
             ),
         ),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from tile2c.runtime.grid import SMS, asks_device
 from tile2c.runtime.records import (
     Expression,
     KernelRecord,
@@ -56,6 +57,8 @@ def write(
     scalars = {a.name for a in record.arguments if a.kind == "scalar"}
     tensors = {a.name: names.of[a.name] for a in record.arguments if a.kind == "tensor"}
     plain = {name: names.of[name] for name in (*record.sizes, *scalars)}
+    if asks_device(record):
+        plain[SMS] = names.fresh(SMS, key=SMS)
     wide = frozenset(
         item.name
         for launch in record.launches
@@ -186,6 +189,7 @@ def _source(writer: Writer) -> tuple[list[Check], Fields]:
         "entries": sorted({str(part["entry"]) for part in launches}),
         "values": list(values.values()),
         "helpers": sorted(c.helpers),
+        "sms": writer.names.fresh(SMS, key=SMS) if asks_device(record) else "",
         "maps": bool(maps),
         "boxes": any(not m["lower"] for m in maps),
         "pixels": any(m["lower"] for m in maps),

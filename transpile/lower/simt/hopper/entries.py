@@ -15,7 +15,7 @@ from tile2c.transpile.lower.simt.hopper.panels import with_panels
 from tile2c.transpile.lower.simt.hopper.repack import known_odd, with_repacking
 from tile2c.transpile.lower.simt.hopper.staging import drop_staging
 from tile2c.transpile.lower.simt.hopper.team import unaligned_flag
-from tile2c.transpile.lower.simt.hopper.unfit import Crowded, Unfit
+from tile2c.transpile.lower.simt.hopper.unfit import Crowded, Restless, Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS
 from tile2c.transpile.lower.simt.uses import names_in
 from tile2c.transpile.targets.simt import SimtTarget
@@ -36,11 +36,11 @@ def plan_of(
     (launch,) = function.launches
     theirs = _with_warpgroups(function, launch, target, diagnostics)
     launch = with_panels(_without_staging(function, theirs, target, diagnostics))
-    whole = WithRoles(function, launch, target, diagnostics, Given())
+    whole = _settled(function, launch, target, diagnostics, Given())
     given = whole.conditions
     if not given.pitches and not given.positive:
         return whole.in_parts(whole.plan())
-    whole = WithRoles(function, launch, target, diagnostics, given)
+    whole = _settled(function, launch, target, diagnostics, given)
     heard = Diagnostics() if known_odd(whole) else diagnostics  # what is copied first is not slow
     try:
         other = ordinary.LoweredLaunch(
@@ -58,6 +58,16 @@ def plan_of(
             raise Unfit(known_odd(whole)) from None
         # what the ordinary path cannot do at all, the launch requires
         return whole.in_parts(whole.plan())
+
+
+def _settled(
+    function: Function, launch: Launch, target: SimtTarget, diagnostics: Diagnostics, given: Given
+) -> WithRoles:
+    """The launch with roles, its blocks taking several tiles where they can."""
+    try:
+        return WithRoles(function, launch, target, diagnostics, given, stay=True)
+    except Restless:
+        return WithRoles(function, launch, target, diagnostics, given)
 
 
 def _layout_functions(whole: WithRoles) -> frozenset[str]:

@@ -30,6 +30,7 @@ from tile2c.transpile.lower.plan import (
     TensorMap,
 )
 from tile2c.transpile.lower.simt import kernel as ordinary
+from tile2c.transpile.lower.simt.entry_points import launch_note
 from tile2c.transpile.lower.simt.frames import assign_layouts
 from tile2c.transpile.lower.simt.gaps import NoPlaceForBarrier
 from tile2c.transpile.lower.simt.hopper import memory
@@ -41,9 +42,19 @@ from tile2c.transpile.lower.simt.hopper.notes import role_notes
 from tile2c.transpile.lower.simt.hopper.parts import Parts, parts_choice, parts_of, with_parts
 from tile2c.transpile.lower.simt.hopper.producer import produce
 from tile2c.transpile.lower.simt.hopper.roles import RING_STAGES, Roles, TileLoad, plan_roles
-from tile2c.transpile.lower.simt.hopper.store import Passage, passage_of
+from tile2c.transpile.lower.simt.hopper.stay import (
+    Turns,
+    grid_of_staying,
+    may_stay,
+    names_bound,
+    split_by_tile,
+    staying_choice,
+    staying_note,
+    without_comments,
+)
+from tile2c.transpile.lower.simt.hopper.store import Passage, all_sent, in_own_memory, passage_of
 from tile2c.transpile.lower.simt.hopper.team import for_team
-from tile2c.transpile.lower.simt.hopper.unfit import Unfit
+from tile2c.transpile.lower.simt.hopper.unfit import Restless, Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import (
     THREADS,
     Registers,
@@ -88,8 +99,11 @@ class WithRoles(ordinary.LoweredLaunch):
         target: SimtTarget,
         diagnostics: Diagnostics,
         given: Given,
+        *,
+        stay: bool = False,
     ) -> None:
-        self.given = given
+        """`stay`: a block may take several tiles; raises Restless where only the text shows that none can."""
+        self.given, self.stays = given, stay
         super().__init__(function, launch, target, diagnostics, variant=False)
 
     roles: Roles
@@ -97,6 +111,8 @@ class WithRoles(ordinary.LoweredLaunch):
     passages: dict[int, Passage]
     overwritten: frozenset[str]
     positive: list[Expr]
+    stays: bool  # a block takes several tiles
+    count_lines: tuple[CStmt, ...] = ()  # how many there are
     parts: Parts | None  # the blocks of a cluster share the rounds
     lambdas: bool  # some steps are written once and called
 
@@ -150,6 +166,7 @@ class WithRoles(ordinary.LoweredLaunch):
         self.parts = parts_of(ctx, self.roles, self.zeroed, statements, self.stop)
         runs = self.parts is None and ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)
         self.overwritten = overwritten_sums(self.roles, self.zeroed, statements, runs)
+        self.stays = self.stays and self.parts is None and may_stay(ctx, self.roles, self.body)
         self.passages = self._passages(plain)
         self.bound = lower_scalars(ctx, self.roles.bound, Place(values={}))
         start, stop = convert(ctx, loop.start, Place(values={})), self.stop
@@ -168,6 +185,10 @@ class WithRoles(ordinary.LoweredLaunch):
         )
         nodes = consumers.body(statements)
         self.lambdas = consumers.delayed
+        if self.stays:
+            ctx.choices.append(staying_choice())
+        if self.stays and (self.lambdas or ctx.arrays):
+            raise Restless("what lies in shared memory is used a single time")
         names = self._shared_between_threads()
         try:
             return place_barriers(only_accesses_to(nodes, names))
@@ -195,6 +216,11 @@ class WithRoles(ordinary.LoweredLaunch):
                 if passage is not None:
                     found[id(after)] = passage
         self._note_dims([passage.map.dims for passage in found.values()])
+        if self.stays:
+            room = self.ctx.target.max_shared - ring - memory.BARRIERS
+            own = in_own_memory(self.ctx, list(found.values()), room)
+            self.stays = own is not None
+            return found if own is None else dict(zip(found, own, strict=True))
         return found
 
     def _note_positive(self) -> None:
@@ -243,12 +269,15 @@ class WithRoles(ordinary.LoweredLaunch):
         ring_helpers(ctx)
         names = names_in(self.nodes)
         used = [x for x in ctx.launch.buffers if x.scope == "shared" and x.name in names]
+        staged = [passage for passage in self.passages.values() if passage.parts]
         arrays, self.placed, self.dynamic = memory.declare(
-            ctx, self.roles, used, captured=self.lambdas
+            ctx, self.roles, used, staged, captured=self.lambdas
         )
         steps = for_team(ctx, flatten(self.nodes))
         if ctx.launch.comments:
             steps = (CStmt(comments=ctx.launch.comments), *steps)
+        if self.stays:
+            return (*arrays, *self._in_turn(steps, sent=bool(staged)))
         both = (*self.producer, *steps)
         head: list[CStmt] = [*arrays]
         ends = [self.stop_line] if self.stop_line else []
@@ -259,14 +288,47 @@ class WithRoles(ordinary.LoweredLaunch):
             head.append(Section(body=tuple(indices)))
         consumers: list[CStmt] = [*self._share(consumer=True), *self._sums(), *self._locals()]
         prologue = self._prologue(steps)
-        return (*head, self._barriers(), self._producer(), *consumers, *prologue, *steps)
+        return (
+            *head, self._barriers(), self._producer(self.producer), *consumers, *prologue, *steps,
+        )  # fmt: skip
+
+    def _in_turn(self, steps: tuple[CStmt, ...], *, sent: bool) -> list[CStmt]:
+        """Barriers, then both roles, each in a loop over the block's tiles."""
+        ctx, turns = self.ctx, Turns(self.ctx)
+        self.count_lines = tuple(turns.counts)
+        ends = [self.stop_line] if self.stop_line else []
+        indices = [
+            [*self._named_order(turns.indices((*self.bound, *part))), *self.bound]
+            for part in (self.producer, steps)
+        ]
+        one_tile = {var.name for var in ctx.launch.blocks} | names_bound(indices)
+        loads = turns.loop((*indices[0], *self.producer))
+        names, own_names = split_by_tile(self._prologue(steps), one_tile)
+        rounds = [*own_names, *self._sums(), *self._locals(), *steps]
+        work = [turns.loop((*without_comments(indices[1]), *rounds))]
+        if sent:
+            work.append(all_sent(ctx))
+        head = [*turns.counts, *ends]
+        return [
+            *([Section(body=tuple(head))] if head else []),
+            self._barriers(),
+            self._producer((loads,)),
+            *self._share(consumer=True),
+            *names,
+            *(Section(body=(part,)) for part in work),
+        ]
 
     def _indices(self, steps: tuple[CStmt, ...]) -> list[CStmt]:
-        """Block indices; an order that the author did not ask for is not called by his name for it."""
-        lines, order = self._block_indices(steps), self.ctx.launch.order
+        """Block indices, those with more rounds first."""
+        lines = self._named_order(self._block_indices(steps))
+        return long_blocks_first(self.ctx, self.roles, lines)
+
+    def _named_order(self, lines: list[CStmt]) -> list[CStmt]:
+        """An order that the author did not ask for is not called by his name for it."""
+        order = self.ctx.launch.order
         (theirs,) = self.ctx.function.launches
         if order is None or theirs.order is not None:
-            return long_blocks_first(self.ctx, self.roles, lines)
+            return lines
         reason = f"Panels of {order.panel} rows of tiles: blocks that run together share operands"
         return [replace(line, comments=(reason,) if line.comments else ()) for line in lines]
 
@@ -329,7 +391,7 @@ class WithRoles(ordinary.LoweredLaunch):
             return ()
         return (do("barrier_init", READY, const(1), remark="the producer, and what stays"),)
 
-    def _producer(self) -> CStmt:
+    def _producer(self, loads: Sequence[CStmt]) -> CStmt:
         """The last warpgroup, so that the consumers' thread indices are the author's."""
         ctx, groups = self.ctx, self.roles.groups
         index = b.div(call("int", b.local("threadIdx.x")), const(THREADS))
@@ -351,7 +413,7 @@ class WithRoles(ordinary.LoweredLaunch):
         one = b.compare("==", b.local("threadIdx.x"), const(groups * THREADS))
         body = (
             *self._share(consumer=False),
-            Branch(condition=one, then=self.producer),
+            Branch(condition=one, then=tuple(loads)),
             Escape(kind="return"),
         )
         last = b.compare("==", GROUP, const(groups))
@@ -406,7 +468,7 @@ class WithRoles(ordinary.LoweredLaunch):
             group=0,
             when=when,
             entry=entry.name,
-            grid=self._grid(),
+            grid=grid_of_staying(self.ctx) if self.stays else self._grid(),
             block=entry.threads,
             shared_bytes=self.dynamic,
         )
@@ -422,7 +484,11 @@ class WithRoles(ordinary.LoweredLaunch):
         return replace(
             plan,
             constants=(*plan.constants, *self.own_constants()),
-            notes=(*role_notes(self.roles, self._maps()), *plan.notes),
+            notes=(
+                *role_notes(self.roles, self._maps()),
+                *((staying_note(),) if self.stays else ()),
+                *plan.notes,
+            ),
         )
 
     def in_parts(self, plan: Plan) -> Plan:
@@ -457,6 +523,8 @@ class WithRoles(ordinary.LoweredLaunch):
     def _launch_note(self) -> str:
         plain = self.ctx.launch.threads[0]
         note = super()._launch_note()
+        if self.stays:
+            note = launch_note(self.ctx, self.dynamic, grid_of_staying(self.ctx))
         return note.replace(f"block {plain},", f"block {plain + THREADS},")
 
 

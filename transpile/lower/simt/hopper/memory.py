@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Buffer, Expr
+from tile2c.transpile.ir.expr import Buffer, Expr, const
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CStmt, Declarator, Local, Placed
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
+from tile2c.transpile.lower.simt.hopper.store import Passage
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.shared import bytes_words, stored_as
 
 _TILE_ALIGN = 1024  # the period of the widest swizzle
 _BARRIER = 8
+BARRIERS = 1024  # bytes, at most, with what fills up to the last multiple
 
 
 def tile_bytes(load: TileLoad, depth: int) -> int:
@@ -24,10 +27,16 @@ def tile_bytes(load: TileLoad, depth: int) -> int:
 
 
 def declare(
-    ctx: Context, roles: Roles, used: list[Buffer], *, captured: bool
+    ctx: Context,
+    roles: Roles,
+    used: list[Buffer],
+    staged: Sequence[Passage] = (),
+    *,
+    captured: bool,
 ) -> tuple[list[CStmt], list[Placed], int]:
     """The struct as a helper of the text, its members as names, and its size.
 
+    `staged`: tiles on their way to a tensor, a part for each warpgroup.
     `captured`: lambdas use the names, and C++17 lets them capture no structured bindings.
     """
     from tile2c.transpile.render.expressions import CPrinter
@@ -57,6 +66,12 @@ def declare(
         )
         words = f"slabs of {load.slabs.width} columns, {load.slabs.row_bytes}B swizzle"
         placed.append(Placed(name=load.tile.name, bytes=size, layout=words))
+    for passage in staged:
+        name, groups, size = passage.tile, const(roles.groups), passage.own_bytes
+        kind = printer.type_name(passage.copy.dst.buffer.dtype)
+        member(name, kind, (groups, *passage.slabs.dims), _TILE_ALIGN, size)
+        words = f"slabs of {passage.slabs.width} columns, {passage.slabs.row_bytes}B swizzle"
+        placed.append(Placed(name=name, bytes=size, layout=f"{words}, one tile a warpgroup"))
     for buffer in used:
         if buffer.name in loaded:
             continue

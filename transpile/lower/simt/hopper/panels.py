@@ -10,7 +10,7 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.simt.matrix import gemm_extents
 from tile2c.transpile.lower.simt.outer_statements import gemms
 
-_BLOCKS = 132  # that run at once, one an SM
+BLOCKS = 132  # that run at once, one an SM
 _PANELS = (4, 8, 16)
 
 
@@ -26,7 +26,7 @@ def with_panels(launch: Launch) -> Launch:
         return launch
     m, n, _ = gemm_extents(products[0])
     high, wide = (m, n) if _rows_follow(products[0], launch, launch.blocks[1]) else (n, m)
-    panel = min(_PANELS, key=lambda size: size * high + -(-_BLOCKS // size) * wide)
+    panel = min(_PANELS, key=lambda size: size * high + -(-BLOCKS // size) * wide)
     return replace(launch, order=BlockOrder(panel=panel, order="row"))
 
 

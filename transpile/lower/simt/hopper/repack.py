@@ -203,25 +203,27 @@ def _groups(whole: WithRoles, entry: Entry) -> dict[Key, list[Packed]]:
 
 
 def _counts_only(whole: WithRoles, entry: Entry, size: Var, unit: int) -> bool:
-    """Whether the entry asks for the size to count its rounds, at most.
+    """Whether the entry asks for the size to count its rounds and tiles, at most.
 
     It was lowered for whole multiples of `unit`; over copies it is told the next one, which is as many
     tiles of whole units, begun ones included, but says nothing else that is the same.
     """
-    stop = whole.roles.loop.stop
-    tiles = isinstance(stop, Binary) and stop.op == "ceildiv" and stop.a == size
-    if b.mentions(stop, size.name):
-        of = b.known(stop.b) if isinstance(stop, Binary) and tiles else None
-        if of is None or of % unit:
-            return False
+    counted = [whole.roles.loop.stop, *(whole.ctx.launch.grid if whole.stays else ())]
+    for count in counted:
+        tiles = isinstance(count, Binary) and count.op == "ceildiv" and count.a == size
+        if b.mentions(count, size.name):
+            of = b.known(count.b) if isinstance(count, Binary) and tiles else None
+            if of is None or of % unit:
+                return False
+    lines = [whole.stop_line, *whole.count_lines]
 
-    def without_stop(stmt: CStmt) -> CStmt:
+    def without_counts(stmt: CStmt) -> CStmt:
         if not isinstance(stmt, Section):
             return stmt
-        rest = tuple(without_stop(x) for x in stmt.body if x is not whole.stop_line)
-        return replace(stmt, body=rest)
+        rest = (x for x in stmt.body if not any(x is line for line in lines))
+        return replace(stmt, body=tuple(without_counts(x) for x in rest))
 
-    return size.name not in names_in(tuple(without_stop(x) for x in entry.body))
+    return size.name not in names_in(tuple(without_counts(x) for x in entry.body))
 
 
 def _packed(buffer: Buffer, written: bool, stride: Expr, unit: int) -> Packed:

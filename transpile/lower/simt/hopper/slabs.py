@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import gcd
+from typing import Literal
 
 from tile2c.transpile.ir.expr import Buffer, Expr, const
 from tile2c.transpile.ir.forms import Region
@@ -118,8 +119,14 @@ def box_of(
             b.mul(stride, const(tensor.dtype.bytes)) for stride in reversed(strides[:-1])
         ),
         box=tuple(reversed(box)),
-        swizzle={128: "128B", 64: "64B", 32: "32B"}[slabs.row_bytes],  # type: ignore[arg-type]
+        swizzle=swizzle_of(slabs),
     )
+
+
+def swizzle_of(slabs: Slabs) -> Literal["128B", "64B", "32B"]:
+    """The hardware's name of the slabs' swizzle."""
+    found: dict[int, Literal["128B", "64B", "32B"]] = {128: "128B", 64: "64B", 32: "32B"}
+    return found[slabs.row_bytes]
 
 
 def align(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from tile2c.transpile.ir.dtypes import DTYPES, INT32
 from tile2c.transpile.ir.expr import Buffer, Expr, const
 from tile2c.transpile.ir.forms import Copy, Pipelined, Region
@@ -24,7 +27,7 @@ from tile2c.transpile.lower.simt.hopper.calls import call, coordinates, do, slot
 from tile2c.transpile.lower.simt.hopper.multiply import group_part
 from tile2c.transpile.lower.simt.hopper.producer import box_start
 from tile2c.transpile.lower.simt.hopper.roles import Roles
-from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_for
+from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_for, swizzle_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import (
     THREADS,
@@ -47,6 +50,24 @@ class Passage:
     slabs: Slabs
     map_name: str
     map: TensorMap
+    # In how many parts a warpgroup's share goes through shared memory that is its own; 0: all at once,
+    # over the loaded tiles, which nobody needs any more.
+    parts: int = 0
+    tile: str = ""  # the name of that memory
+
+    @property
+    def columns(self) -> int:
+        """Sums along the instruction's columns in one part."""
+        return self.plan.n // max(self.parts, 1)
+
+    @property
+    def own_bytes(self) -> int:
+        """Shared memory of all warpgroups' parts."""
+        if not self.parts:
+            return 0
+        groups = self.plan.groups_m * self.plan.groups_n
+        tile = 64 * self.plan.tiles_m * self.columns
+        return groups * tile * self.copy.dst.buffer.dtype.bytes
 
     @property
     def part(self) -> tuple[int, int]:
@@ -92,6 +113,41 @@ def passage_of(ctx: Context, copy: Copy, roles: Roles, ring_bytes: int) -> Passa
     return Passage(copy=copy, plan=plan, slabs=slabs, map_name=name, map=described)
 
 
+_PARTS = (1, 2, 3, 4, 6, 8)
+
+
+def in_own_memory(ctx: Context, passages: Sequence[Passage], room: int) -> list[Passage] | None:
+    """The passages through shared memory of their own, in as few parts as fit; None if none do."""
+    for parts in _PARTS:
+        found = [_in_parts(passage, parts) for passage in passages]
+        whole = [passage for passage in found if passage is not None]
+        if len(whole) == len(passages) and sum(x.own_bytes for x in whole) <= room:
+            return [replace(x, tile=tile_name(ctx, x.copy)) for x in whole]
+    return None
+
+
+def _in_parts(passage: Passage, parts: int) -> Passage | None:
+    """The passage with its box and slabs cut to a part; None where that is no whole slab."""
+    plan, kind = passage.plan, passage.copy.dst.buffer.dtype
+    if plan.n % (16 * parts):
+        return None
+    rows, columns = part_of(replace(plan, n=plan.n // parts))
+    slabs = slabs_for(columns, kind.bytes, const(rows))
+    if slabs is None or rows > 256:
+        return None
+    box = list(passage.map.box)
+    box[0], box[_row_place(passage)] = slabs.width, rows
+    described = replace(passage.map, box=tuple(box), swizzle=swizzle_of(slabs))
+    return replace(passage, parts=parts, slabs=slabs, map=described)
+
+
+def _row_place(passage: Passage) -> int:
+    """Which of the map's dimensions, innermost first, counts the tile's rows."""
+    ranges = passage.copy.dst.ranges
+    moving = next(k for k, part in enumerate(ranges) if b.known(part.extent) != 1)
+    return len(ranges) - 1 - moving
+
+
 def _is_behind(ctx: Context, copy: Copy) -> bool:
     """Whether the copy stands behind the loop: only then is the place of the loaded tiles free."""
     for stmt in ctx.launch.body:
@@ -127,8 +183,8 @@ def _whole(region: Region) -> bool:
 
 def store_through_shared(ctx: Context, passage: Passage, ring: tuple[str, ...]) -> Step:
     """Each warpgroup writes its rows over the used-up tiles and sends them off; waits until read."""
-    copy, kind = passage.copy, passage.copy.dst.buffer.dtype
-    tile = ctx.namer.ours(f"{copy.dst.buffer.name}_tile", f"{copy.dst.buffer.name}_staged")
+    copy = passage.copy
+    tile = passage.tile or tile_name(ctx, copy)
     swizzle = ctx.namer.ours(f"{copy.dst.buffer.name}_col", f"{copy.dst.buffer.name}_tile_col")
     divide, modulus = passage.slabs.exchange
     ctx.need(
@@ -136,20 +192,73 @@ def store_through_shared(ctx: Context, passage: Passage, ring: tuple[str, ...]) 
     )
     for helper in ("publish_to_async", "warpgroup_sync"):
         ctx.need(helper)
+    if passage.parts:
+        return _through_own(ctx, passage, tile, swizzle)
     body: list[CStmt] = [
         *_place(ctx, passage, tile, ring),
-        _write(ctx, passage, tile, swizzle),
+        _write(ctx, passage, tile, swizzle, const(0)),
         do("publish_to_async", remark="TMA will see what this thread wrote"),
         Do(
             call=call("warpgroup_sync", b.local("warpgroup")),
             remark="the warpgroup's rows are complete",
         ),
-        _send(ctx, passage, tile),
+        _send(ctx, passage, tile, const(0)),
     ]
     section = Section(comments=(*copy.comments, copy.quote), body=tuple(body), span=copy.span)
-    del kind
     accesses = tuple(Access(buffer=name, write=True) for name in ring)
     return Step(body=(section,), accesses=accesses, quote=copy.quote)
+
+
+def tile_name(ctx: Context, copy: Copy) -> str:
+    """What the staged tile is called."""
+    tensor = copy.dst.buffer.name
+    return ctx.namer.ours(f"{tensor}_tile", f"{tensor}_staged")
+
+
+def _through_own(ctx: Context, passage: Passage, tile: str, swizzle: str) -> Step:
+    """As above, through memory that no load touches: TMA goes on reading it under what follows."""
+    copy = passage.copy
+    part = ctx.namer.ours("part", "part_of_tile")
+    ctx.namer.release(part)
+    several = passage.parts > 1
+    number: Expr = b.local(part) if several else const(0)
+    group = b.local("warpgroup")
+    free = do(
+        "tma_store_wait_read",
+        template=(const(0),),
+        remark="what was sent before has been read",
+    )
+    body: tuple[CStmt, ...] = (
+        Branch(condition=_leads(ctx), then=(free,)),
+        Do(call=call("warpgroup_sync", group), remark="its place may be overwritten"),
+        _write(ctx, passage, tile, swizzle, number),
+        do("publish_to_async", remark="TMA will see what this thread wrote"),
+        Do(call=call("warpgroup_sync", group), remark="the warpgroup's rows are complete"),
+        _send(ctx, passage, tile, number),
+    )
+    if several:
+        loop = Loop(
+            var=part, start=const(0), stop=const(passage.parts), step=const(1), body=body,
+            unroll=True, dtype=INT32,
+        )  # fmt: skip
+        body = (loop,)
+    section = Section(comments=(*copy.comments, copy.quote), body=body, span=copy.span)
+    return Step(body=(section,), quote=copy.quote)
+
+
+def all_sent(ctx: Context) -> Branch:
+    """At a block's end: nobody else may have the shared memory while TMA reads it."""
+    wait = do(
+        "tma_store_wait_read",
+        template=(const(0),),
+        remark="the shared memory outlives its readers",
+    )
+    return Branch(condition=_leads(ctx), then=(wait,))
+
+
+def _leads(ctx: Context) -> Expr:
+    """One thread a warpgroup starts its stores, and alone can wait for them."""
+    return b.compare("==", b.mod(ctx.thread(), const(THREADS)), const(0))
 
 
 def _place(ctx: Context, passage: Passage, tile: str, ring: tuple[str, ...]) -> list[CStmt]:
@@ -175,11 +284,13 @@ def _place(ctx: Context, passage: Passage, tile: str, ring: tuple[str, ...]) -> 
 
 def _element(passage: Passage, tile: str, slab: Expr, row: Expr, column: Expr) -> Element:
     place = (row, column) if passage.slabs.count == 1 else (slab, row, column)
+    if passage.parts:
+        place = (b.local("warpgroup"), *place)
     return Element(dtype=passage.copy.dst.buffer.dtype, array=tile, subscripts=place)
 
 
-def _write(ctx: Context, passage: Passage, tile: str, swizzle: str) -> CStmt:
-    """Sixteen columns at a time: four 8 x 8 matrices a warp."""
+def _write(ctx: Context, passage: Passage, tile: str, swizzle: str, part: Expr) -> CStmt:
+    """Sixteen columns at a time: four 8 x 8 matrices a warp. `part`: which of the share's parts."""
     plan, kind = passage.plan, passage.copy.dst.buffer.dtype
     names = [ctx.namer.ours(x, f"{x}_of_{tile}") for x in ("m", "n", "row", "col")]
     m, n, row, col = (b.local(name) for name in names)
@@ -187,7 +298,7 @@ def _write(ctx: Context, passage: Passage, tile: str, swizzle: str) -> CStmt:
         ctx.namer.release(name)
     block: Expr = b.mul(m, const(64)) if plan.tiles_m > 1 else const(0)
     lane = ctx.lane()
-    first_row, first_column = passage.first(ctx)
+    first_row, first_column = passage.first(ctx) if not passage.parts else (const(0), const(0))
     warp = ctx.thread_digit(32, 4, 16)
     halves = b.mul(b.div(lane, const(16)), const(8))
     if plan.swapped:  # lanes 8 to 15 have the warp's other eight columns
@@ -201,7 +312,8 @@ def _write(ctx: Context, passage: Passage, tile: str, swizzle: str) -> CStmt:
     inside: Expr = col if passage.slabs.count == 1 else b.mod(col, width)
     moved = CCall(dtype=INT32, function=swizzle, args=(row, inside))
     target = _element(passage, tile, b.div(col, width), row, moved)
-    pairs = [_pair(ctx, passage, m, n, right, half) for right in (0, 1) for half in (0, 1)]
+    held = b.add(b.mul(part, const(passage.columns // 8)), n)
+    pairs = [_pair(ctx, passage, m, held, right, half) for right in (0, 1) for half in (0, 1)]
     type_name = ctx.target.dialect.types[kind.name]
     function = "store_matrices_transposed" if plan.swapped else "store_matrices"
     ctx.need("store_matrices", type=type_name, name=function, transposed=plan.swapped)
@@ -214,7 +326,7 @@ def _write(ctx: Context, passage: Passage, tile: str, swizzle: str) -> CStmt:
     loop: CStmt = Loop(
         var=names[1],
         start=const(0),
-        stop=const(plan.n // 8),
+        stop=const(passage.columns // 8),
         step=const(2),
         body=(place, store),
         unroll=True,
@@ -249,7 +361,7 @@ def _pair(ctx: Context, passage: Passage, m: Expr, n: Expr, right: int, half: in
     return CCall(dtype=DTYPES["uint32"], function="packed_pair", args=tuple(values))
 
 
-def _send(ctx: Context, passage: Passage, tile: str) -> CStmt:
+def _send(ctx: Context, passage: Passage, tile: str, part: Expr) -> CStmt:
     """One thread a warpgroup starts its boxes; TMA leaves out what lies past the edge."""
     slabs = passage.slabs
     rank = len(passage.map.dims)
@@ -259,32 +371,34 @@ def _send(ctx: Context, passage: Passage, tile: str) -> CStmt:
         ctx.need(helper)
     starts = box_start(ctx, passage.copy.dst.starts)
     first_row, first_column = passage.first(ctx)
-    across = passage.part[1] // slabs.width
+    own = passage.parts > 0
+    across = slabs.count if own else passage.part[1] // slabs.width
     several = slabs.count > across  # other warpgroups have the other slabs
     slab = ctx.namer.ours("slab", "slab_of_tile")
     ctx.namer.release(slab)
     step = b.local(slab) if across > 1 else const(0)
+    moved = b.mul(part, const(passage.columns))
+    if passage.plan.swapped:
+        first_row = b.add(first_row, moved)
+    else:
+        first_column = b.add(first_column, moved)
     column = b.add(first_column, b.mul(step, const(slabs.width)))
     number = b.add(b.div(first_column, const(slabs.width)) if several else const(0), step)
-    moving = next(k for k, part in enumerate(passage.copy.dst.ranges) if b.known(part.extent) != 1)
-    row_at = rank - 1 - moving
+    row_at = _row_place(passage)
     at = tuple(
         b.add(start, column) if k == 0 else b.add(start, first_row) if k == row_at else start
         for k, start in enumerate(starts)
     )
     source = Address(
         dtype=passage.copy.dst.buffer.dtype,
-        element=_element(passage, tile, number, first_row, const(0)),
+        element=_element(
+            passage, tile, step if own else number, const(0) if own else first_row, const(0)
+        ),
     )
     one: CStmt = Do(call=call("tma_store", b.local(passage.map_name), source, *at))
     if across > 1:
         one = Loop(
             var=slab, start=const(0), stop=const(across), step=const(1), body=(one,), dtype=INT32
         )
-    wait = do(
-        "tma_store_wait_read",
-        template=(const(0),),
-        remark="the shared memory outlives its readers",
-    )
-    leader = b.compare("==", b.mod(ctx.thread(), const(THREADS)), const(0))
-    return Branch(condition=leader, then=(one, do("tma_store_commit"), wait))
+    wait = () if own else all_sent(ctx).then
+    return Branch(condition=_leads(ctx), then=(one, do("tma_store_commit"), *wait))

@@ -9,3 +9,7 @@ class Unfit(Exception):
 
 class Crowded(Unfit):
     """The sums do not fit in the registers of so few threads."""
+
+
+class Restless(Exception):
+    """A block of the launch cannot stay for several tiles, as its steps showed."""
