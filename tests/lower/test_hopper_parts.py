@@ -109,3 +109,13 @@ def test_whatever_is_taken_out_of_the_exchange_is_reported(tmp_path: Path) -> No
         if not found:
             missed.append(what)
     assert not missed
+
+
+def test_weights_that_one_row_of_blocks_reads_are_the_first_to_leave_the_cache(
+    tmp_path: Path,
+) -> None:
+    text = build(tmp_path, "product", FEW)
+    assert "const unsigned long long policy = l2_policy(gridDim.y == 1);" in text
+    loads = re.findall(r"tma_load\(&(\w+)\[[^;]*?(, policy)?\);", text)
+    assert loads == [("A_shared", ""), ("B_shared", ", policy")]
+    assert "l2_policy" not in build(tmp_path / "many", "product", {**FEW, "block_M": 128})

@@ -74,6 +74,8 @@ _ORDER = (
     "warpgroup_sync",
     "tma_prefetch",
     "tma_load",
+    "l2_policy",
+    "tma_load_policy",
     "tma_load_to_all",
     "tma_load_im2col",
     "tma_store",

@@ -40,6 +40,7 @@ from tile2c.transpile.lower.simt.hopper.long_first import long_blocks_first
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
 from tile2c.transpile.lower.simt.hopper.parts import Parts, parts_choice, parts_of, with_parts
+from tile2c.transpile.lower.simt.hopper.policies import with_policies
 from tile2c.transpile.lower.simt.hopper.producer import produce
 from tile2c.transpile.lower.simt.hopper.roles import RING_STAGES, Roles, TileLoad, plan_roles
 from tile2c.transpile.lower.simt.hopper.stay import (
@@ -164,6 +165,8 @@ class WithRoles(ordinary.LoweredLaunch):
         loop = self.roles.loop
         self.stop, self.stop_line = self._stop()
         self.parts = parts_of(ctx, self.roles, self.zeroed, statements, self.stop)
+        if self.parts is not None:
+            self.roles = with_policies(ctx, self.roles)
         runs = self.parts is None and ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)
         self.overwritten = overwritten_sums(self.roles, self.zeroed, statements, runs)
         self.stays = self.stays and self.parts is None and may_stay(ctx, self.roles, self.body)

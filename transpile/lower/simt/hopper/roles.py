@@ -59,6 +59,7 @@ class TileLoad:
     slabs: Slabs
     map_name: str
     map: TensorMap
+    policy: str = ""  # the name of what the L2 is told
 
     @property
     def im2col(self) -> Im2col | None:
