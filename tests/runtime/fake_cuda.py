@@ -37,6 +37,7 @@ class FakeLibrary:
     memory: dict[int, Any] = field(default_factory=dict)
     shared: dict[str, int] = field(default_factory=dict)
     contexts: int = 0  # pushed and not popped
+    multiprocessors: int = 132
     maps: list[tuple[Any, ...]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     widths: dict[int, int] = field(default_factory=dict)  # bytes of arguments other than 8
@@ -53,7 +54,9 @@ class FakeLibrary:
         return 0
 
     def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> int:
-        value._obj.value = self.capability[attribute - 75]
+        value._obj.value = (
+            self.multiprocessors if attribute == 16 else self.capability[attribute - 75]
+        )
         return 0
 
     def cuDevicePrimaryCtxRetain(self, context: Any, device: int) -> int:

@@ -114,6 +114,21 @@ def test_shared_memory_is_allowed_once(tmp_path: Path) -> None:
     assert library.shared in ({"gemm_aligned": 65536}, {})
 
 
+def test_a_grid_may_ask_for_the_multiprocessors(tmp_path: Path) -> None:
+    entry = manifests.gemm_entry()
+    tiles = "(N + 7) / 8 * ((M + 7) / 8)"
+    few = {**entry["launch"][1], "when": "sms < 4", "grid": ["1", "1", "1"]}
+    entry["launch"] = [few, {**entry["launch"][1], "when": None, "grid": [f"min(sms, {tiles})"]}]
+    manifests.write(tmp_path, entry)
+    found = []
+    for count in (132, 5, 2):
+        library = FakeLibrary(multiprocessors=count)
+        gemm = Kernel(read_records(tmp_path)[0], tmp_path, CudaBackend(LibcudaDriver(library)))
+        gemm(np.zeros((64, 8), np.float16), np.zeros((8, 16), np.float16))
+        found.append(library.launches[-1].numbers[0])
+    assert found == [16, 5, 1]
+
+
 def test_tensor_maps_go_by_value(tmp_path: Path) -> None:
     entry = manifests.gemm_entry()
     tensor_map = {

@@ -226,7 +226,7 @@ def _through_own(ctx: Context, passage: Passage, tile: str, swizzle: str) -> Ste
     free = do(
         "tma_store_wait_read",
         template=(const(0),),
-        remark="what was sent before has been read",
+        remark="TMA has read the last part",
     )
     body: tuple[CStmt, ...] = (
         Branch(condition=_leads(ctx), then=(free,)),
