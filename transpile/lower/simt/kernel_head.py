@@ -101,7 +101,7 @@ def _plain_indices(ctx: Context, used: Sequence[Var], walk: Walk | None) -> list
 def _index(place: int, walk: Walk | None) -> Expr:
     if walk is None:
         return b.local(f"blockIdx.{'xyz'[place]}")
-    rest = walk.tile
+    rest: Expr = walk.tile
     for extent in walk.extents[:place]:
         rest = b.div(rest, extent)
     last = all(b.literal(extent, 1) for extent in walk.extents[place + 1 :])
@@ -121,8 +121,9 @@ def _panel_order(ctx: Context, walk: Walk | None) -> list[CStmt]:
     row = order.order == "row"
     across, along = ("y", "x") if row else ("x", "y")
     tile, panel, rows = (ctx.namer.ours(n, f"{n}_of_grid") for n in ("tile", "panel", "panel_rows"))
-    grid_along, grid_across = b.local(f"gridDim.{along}"), b.local(f"gridDim.{across}")
-    linear = b.add(b.mul(b.local("blockIdx.y"), b.local("gridDim.x")), b.local("blockIdx.x"))
+    grid_along: Expr = b.local(f"gridDim.{along}")
+    grid_across: Expr = b.local(f"gridDim.{across}")
+    linear: Expr = b.add(b.mul(b.local("blockIdx.y"), b.local("gridDim.x")), b.local("blockIdx.x"))
     number = [Declarator(name=tile, value=linear)]
     if walk is not None:
         wide, high, deep = walk.extents
