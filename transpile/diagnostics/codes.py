@@ -152,7 +152,6 @@ CODES: dict[str, str] = {
     "T2C563": "a tile statement of some of the threads",
     "T2C564": "a statement of the whole block that differs between threads",
     "T2C565": "a fragment of some of the threads and of others",
-    "T2C566": "a tensor under another shape, which the target does not take",
     "T2C567": "memory of all blocks, which the target is not given",
     "T2C568": "foreign code goes into the text of another vendor as it is",
     "T2C570": "an operand or the sums of a product that are no matrix",

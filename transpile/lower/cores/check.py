@@ -29,13 +29,6 @@ def check(function: forms.Function, target: CoresTarget, diagnostics: Diagnostic
         )
         return
     launch = function.launches[0]
-    for view in launch.views:
-        diagnostics.error(
-            "T2C566",
-            f"{view.name} takes another shape here, which kernels for {target.name} cannot",
-            view.span,
-            help="declare the parameter with the shape that the kernel uses",
-        )
     for param in function.params:
         if param.scalar is not None and param.scalar.dtype.name not in target.dialect.types:
             message = f"{param.name} is {param.scalar.dtype}, which {target.name} does not have"

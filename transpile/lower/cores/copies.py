@@ -219,6 +219,11 @@ def _added(copy: CopyOut, context: Context) -> Step:
     )
 
 
+def prefill(layout: Layout, context: Context) -> None:
+    """Zeros all over a tile that copies fill in part."""
+    _prefill(layout, [], True, context)
+
+
 def _prefill(layout: Layout, conditions: list[Expr], always: bool, context: Context) -> None:
     """Zeros for what lies outside the tensor, where the tile's elements meet later."""
     gap = layout.pitch - layout.columns

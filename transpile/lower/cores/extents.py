@@ -13,6 +13,7 @@ from dataclasses import field
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.expr import Binary, Const, Expr, Load, Var
 from tile2c.transpile.ir.forms import Region, Stmt
+from tile2c.transpile.lower.cores.gather import Gather
 from tile2c.transpile.lower.cores.layouts import Layout, plus
 from tile2c.transpile.lower.facts import Facts
 from tile2c.transpile.record import record
@@ -286,6 +287,8 @@ class _Finder:
             for name, index in accesses:
                 if name in self.layouts:
                     self.access(name, index, variables)
+        if isinstance(stmt, Gather):
+            self.element(stmt.tile.name, stmt.loop_vars)
 
     def access(self, name: str, index: tuple[Expr, ...], variables: dict[str, Expr]) -> None:
         for dim, part in enumerate(index):

@@ -17,6 +17,7 @@ from tile2c.transpile.lower.cores.plan import (
     Branch,
     CopyIn,
     CopyOut,
+    Local,
     Loop,
     QueueStep,
     ReadElement,
@@ -156,13 +157,15 @@ def in_lives(home: tuple[Step, ...], tile: str) -> list[Life] | None:
 
 
 def _is_load(step: Step, done: tuple[Access, ...]) -> bool:
-    """A load in the list itself, also under the guard that keeps it inside the tensor."""
+    """A load in the list itself, also in loops or under the guard that keeps it inside the tensor."""
     if done != ("load",):
         return False
-    if isinstance(step, Loop):
-        return all(_is_load(inner, done) for inner in step.body)
-    if isinstance(step, Branch):
-        return not step.orelse and all(_is_load(inner, done) for inner in step.then)
+    if isinstance(step, Branch) and step.orelse:
+        return False
+    if isinstance(step, Loop | Branch):
+        (body, *_) = bodies(step)
+        parts = [inner for inner in body if not (isinstance(inner, Local) and inner.const)]
+        return all(_is_load(inner, done) for inner in parts)
     return isinstance(step, CopyIn)
 
 

@@ -15,6 +15,7 @@ from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Const, Expr, Load, Logical, Var, const
 from tile2c.transpile.ir.forms import Range, Region, Stmt
+from tile2c.transpile.lower.cores.gather import gather_of
 from tile2c.transpile.lower.cores.rewrite import rewrite
 from tile2c.transpile.lower.facts import Facts, linear
 from tile2c.transpile.targets.cores import CoresTarget
@@ -27,7 +28,8 @@ def stage_globals(launch: forms.Launch, target: CoresTarget, taken: set[str]) ->
     return replace(launch, body=body, buffers=(*launch.buffers, *staging.buffers))
 
 
-_Place = tuple[str, tuple[Expr, ...]]  # a tensor, and the index into it
+# a tensor, the shape under which it is seen, and the index into that
+_Place = tuple[str, tuple[Expr, ...], tuple[Expr, ...]]
 
 
 class _Staging:
@@ -148,6 +150,10 @@ class _Staging:
 
     def parallel(self, stmt: forms.Parallel) -> Iterator[Stmt]:
         """Tiles that the loop reads arrive before it, tiles that it writes leave after it."""
+        gather = gather_of(stmt)
+        if gather is not None:
+            yield gather
+            return
         work = _ParallelStaging(self, stmt)
         body = work.body(stmt.body, ())
         loads, stores = work.loads, work.stores
@@ -238,7 +244,7 @@ class _ParallelStaging:
             return expr
         if not any(var.name in self.extents for i in expr.index for var in walk.variables(i)):
             return expr  # one element for the whole tile: S reads it
-        key = (expr.buffer.name, expr.index)
+        key = (expr.buffer.name, expr.buffer.shape, expr.index)
         self.read.add(key)
         self._check_alone(key, self.written, expr)
         if key not in self.current:
@@ -261,7 +267,7 @@ class _ParallelStaging:
         region = self._guarded(region, stmt, guards)
         self.stores.append(forms.Copy(src=_region_like(tile, region), dst=region, span=stmt.span))
         here = Load(dtype=stmt.buffer.dtype, buffer=tile, index=index, span=stmt.span)
-        key = (stmt.buffer.name, stmt.index)
+        key = (stmt.buffer.name, stmt.buffer.shape, stmt.index)
         self.written.add(key)
         self._check_alone(key, self.read, stmt)
         if not guards:
@@ -287,7 +293,7 @@ class _ParallelStaging:
         self.stores.append(
             forms.AtomicTile(op=stmt.op, src=_region_like(tile, region), dst=region, span=stmt.span)
         )
-        key = (stmt.buffer.name, index)
+        key = (stmt.buffer.name, stmt.buffer.shape, index)
         self.written.add(key)
         self._check_alone(key, self.read, stmt)
         return replace(plain, buffer=tile, index=inner)

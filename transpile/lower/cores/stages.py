@@ -369,14 +369,16 @@ def _changing(body: tuple[Step, ...]) -> set[str]:
 
 def _own_names(body: tuple[Step, ...]) -> set[str]:
     """Locals inside copies under a guard: they move with the copy."""
-    return {
-        inner.name
-        for step in body
-        if _is_copy(step)
-        for part in bodies(step)
-        for inner in part
-        if isinstance(inner, Local)
-    }
+    return set().union(*(_named_inside(step) for step in body if _is_copy(step)))
+
+
+def _named_inside(step: Step) -> set[str]:
+    """Names that a step gives within its own lists."""
+    found: set[str] = set()
+    for part in bodies(step):
+        for inner in part:
+            found |= {inner.name} if isinstance(inner, Local) else _named_inside(inner)
+    return found
 
 
 def _names_in(node: object) -> set[str]:
@@ -409,12 +411,14 @@ def _arrives(copy: CopyIn | CopyOut) -> bool:
 
 
 def _is_copy(step: Step) -> bool:
-    """A copy, also under a guard or in a loop over planes."""
+    """A copy, also under a guard or in loops, with what these name on the way."""
     if isinstance(step, CopyIn | CopyOut):
         return True
-    if isinstance(step, Branch):
-        return not step.orelse and all(_is_copy(inner) for inner in step.then)
-    return isinstance(step, Loop) and all(_is_copy(inner) for inner in step.body)
+    if not isinstance(step, Branch | Loop) or (isinstance(step, Branch) and step.orelse):
+        return False
+    (body, *_) = bodies(step)
+    parts = [inner for inner in body if not (isinstance(inner, Local) and inner.const)]
+    return bool(parts) and all(_is_copy(inner) for inner in parts)
 
 
 def _tensors(body: tuple[Step, ...], tile: str) -> set[str]:

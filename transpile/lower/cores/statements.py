@@ -18,6 +18,8 @@ from tile2c.transpile.lower.cores.context import Context
 from tile2c.transpile.lower.cores.copies import lower_copy, lower_fill
 from tile2c.transpile.lower.cores.exchange import Flag
 from tile2c.transpile.lower.cores.expressions import Vectors
+from tile2c.transpile.lower.cores.gather import Gather
+from tile2c.transpile.lower.cores.gathers import lower_gather
 from tile2c.transpile.lower.cores.plan import (
     Assign,
     Branch,
@@ -56,6 +58,8 @@ def _statement(stmt: Stmt, context: Context) -> None:
     elif isinstance(stmt, forms.Parallel):
         _Parallel(stmt, context).lower()
     elif isinstance(stmt, forms.Let | forms.Declare | forms.Store):
+    elif isinstance(stmt, Gather):
+        lower_gather(stmt, context)
         _scalar(stmt, context)
     elif isinstance(stmt, forms.For | forms.Pipelined):
         _loop(stmt, context)
