@@ -87,6 +87,11 @@ def test_parts_of_turned_tiles(dtype: str, tmp_path: Path) -> None:
     compare(program("turned"), tmp_path, {"dtype": dtype}, [{"M": 33, "N": 50}], FIRST)
 
 
+@pytest.mark.parametrize("width", [200, pytest.param(37, marks=pytest.mark.slow)])
+def test_scans(width: int, tmp_path: Path) -> None:
+    compare(program("scans"), tmp_path, {"block_N": width}, [{"M": 7, "N": 257}], FIRST)
+
+
 def test_integers_compared(tmp_path: Path) -> None:
     compare(program("integers_compared"), tmp_path, {}, [{"M": 33, "N": 50}], FIRST)
 

@@ -48,6 +48,8 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "top_k": ({"N": 130, "block_M": 5}, ROWS),
     "row_strips": ({}, PLANES),
     "rows_of_a_tile": ({}, PLANES),
+    "scans": ({}, [{"M": 1, "N": 1}, {"M": 7, "N": 257}]),
+    "cumsum": ({}, PLANES),
     "single_elements": ({}, PLANES),
     "branches": ({}, PLANES),
     "dequantize": ({}, PLANES),
@@ -64,7 +66,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
 # The rest covers the same mechanisms in other mixtures.
 QUICK = {
     "add", "row_sum", "bfloat16", "part_of_a_tile", "conditions", "control", "halves", "online_softmax",
-    "planes", "reductions", "row_strips", "single_elements", "turned", "integers_compared",
+    "planes", "reductions", "row_strips", "single_elements", "turned", "integers_compared", "scans", "cumsum",
 }  # fmt: skip
 
 
@@ -99,6 +101,19 @@ def test_softmax_of_any_width(width: int, tmp_path: Path) -> None:
 )
 def test_turned_tiles_of_any_type(defines: dict[str, object], tmp_path: Path) -> None:
     compare(program("turned"), tmp_path, defines, PLANES[1:4])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "defines",
+    [
+        {"block_N": 37},  # padding behind each row
+        {"block_N": 512, "block_M": 3, "planes": 2},  # stretches of all rows turned as one
+        {"block_N": 48, "block_M": 19},
+    ],
+)
+def test_scans_of_any_width(defines: dict[str, object], tmp_path: Path) -> None:
+    compare(program("scans"), tmp_path, defines, [{"M": 21, "N": 1003}])
 
 
 @pytest.mark.parametrize("rows", [4, pytest.param(40, marks=pytest.mark.slow)])

@@ -113,7 +113,7 @@ CODES: dict[str, str] = {
     "T2C521": "an array of each thread, on a target without threads",
     "T2C522": "an element type that the target's vector unit does not take",
     "T2C523": "a product that the target's matrix unit does not take",
-    "T2C524": "a scan on a target without it",
+    "T2C524": "a scan of elements that the target does not combine",
     "T2C525": "an atomic on a target without it",
     "T2C526": "a reduction that the target's vector unit does not have",
     "T2C527": "a thread index, on a target without threads",

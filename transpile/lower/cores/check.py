@@ -11,7 +11,7 @@ from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var
 from tile2c.transpile.targets.cores import CoresTarget
 
 _WORKS = (
-    "kernels of T.copy, T.fill, T.Parallel, T.reduce_* and loops work here; "
+    "kernels of T.copy, T.fill, T.Parallel, T.reduce_*, T.cumsum and loops work here; "
     "keep this one on a cuda or hip target"
 )
 
@@ -114,13 +114,6 @@ def _check_statement(
             f"T.gemm needs the cube core, but kernels for {target.name} use vector cores so far",
             stmt.span,
             help=_WORKS,
-        )
-    elif isinstance(stmt, forms.Scan):
-        diagnostics.error(
-            "T2C524",
-            f"{target.name} has no scan over a tile",
-            stmt.span,
-            help="use T.reduce_sum where only the total is needed; " + _WORKS,
         )
     elif isinstance(stmt, forms.AtomicTile) and stmt.src.buffer.name in sums and stmt.op == "add":
         return  # the cube core adds its sums to a tensor

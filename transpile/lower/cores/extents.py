@@ -186,6 +186,8 @@ class _Finder:
             self.gemm(stmt)
         elif isinstance(stmt, forms.Reduce):
             self.reduce(stmt)
+        elif isinstance(stmt, forms.Scan):
+            self.scan(stmt)
         elif isinstance(stmt, forms.Fill):
             self.partial(stmt.dst)
         elif isinstance(stmt, forms.Parallel):
@@ -269,6 +271,20 @@ class _Finder:
             self.unite(
                 self.tile(stmt.src.buffer.name, mine), self.tile(stmt.dst.buffer.name, other)
             )
+
+    def scan(self, stmt: forms.Scan) -> None:
+        """The dimension that it runs along keeps its whole extent; the others go together."""
+        self.partial(stmt.src)
+        self.partial(stmt.dst)
+        src, dst = (
+            [dim for dim, part in enumerate(region.ranges) if not part.point]
+            for region in (stmt.src, stmt.dst)
+        )
+        for place, (mine, other) in enumerate(zip(src, dst, strict=True)):
+            here = self.tile(stmt.src.buffer.name, mine)
+            self.unite(here, self.tile(stmt.dst.buffer.name, other))
+            if place == stmt.dim:
+                self.fix(here)
 
     def loop(self, stmt: forms.Parallel) -> None:
         variables = {

@@ -149,7 +149,7 @@ class _Splitter:
             return replace(stmt, a=a, b=b, c=c, clear=self.expr(stmt.clear))
         if isinstance(stmt, forms.Fill):
             return replace(stmt, dst=self.region(stmt.dst), value=self.expr(stmt.value))
-        if isinstance(stmt, forms.Reduce):
+        if isinstance(stmt, forms.Reduce | forms.Scan):
             return replace(stmt, src=self.region(stmt.src), dst=self.region(stmt.dst))
         if isinstance(stmt, forms.Parallel):
             pairs = zip(stmt.loop_vars, stmt.extents, strict=True)

@@ -27,8 +27,11 @@ CALL = "transpose"
 
 
 def exchanges(launch: forms.Launch) -> bool:
-    """Whether an access of a T.Parallel has its loop variables in another order than the loop."""
+    """Whether an access of a T.Parallel has its loop variables in another order than the loop, or a
+    scan may run along rows."""
     for stmt in walk.statements(launch.body):
+        if isinstance(stmt, forms.Scan):
+            return True
         if not isinstance(stmt, forms.Parallel):
             continue
         place = {var: number for number, var in enumerate(stmt.loop_vars)}

@@ -34,6 +34,7 @@ from tile2c.transpile.lower.cores.plan import (
 )
 from tile2c.transpile.lower.cores.reduction_statements import lower_reduce
 from tile2c.transpile.lower.cores.rewrite import rewrite_statement
+from tile2c.transpile.lower.cores.scans import lower_scan
 from tile2c.transpile.lower.cores.units import calls_of
 from tile2c.transpile.lower.cores.values import Value
 from tile2c.transpile.lower.cores.weights import lower_gemm
@@ -53,6 +54,8 @@ def _statement(stmt: Stmt, context: Context) -> None:
         lower_fill(stmt, context)
     elif isinstance(stmt, forms.Reduce):
         lower_reduce(stmt, context)
+    elif isinstance(stmt, forms.Scan):
+        lower_scan(stmt, context)
     elif isinstance(stmt, forms.Gemm):
         lower_gemm(stmt, context)
     elif isinstance(stmt, forms.Parallel):

@@ -75,7 +75,7 @@ def _loads(stmt: Stmt, buffer: Buffer) -> bool:
 
 
 def _change(home: Sequence[Stmt], buffer: Buffer) -> int | None:
-    """The place of the parallel loop that first writes the tile, if all of it, and it is stored."""
+    """The place of the statement that first writes the tile, if all of it, and it is stored."""
     writers = [
         place
         for place, stmt in enumerate(home)
@@ -99,7 +99,10 @@ def _writes(stmt: Stmt, buffer: Buffer) -> bool:
 
 
 def _rewrites_all(stmt: Stmt, buffer: Buffer) -> bool:
-    """Whether each iteration assigns its own element once, from that element and other tiles."""
+    """Whether each iteration assigns its own element once, from that element and other tiles; or a
+    scan does so from elements before it."""
+    if isinstance(stmt, forms.Scan):
+        return stmt.src.buffer.name == buffer.name and _whole(stmt.src) and _whole(stmt.dst)
     if not isinstance(stmt, forms.Parallel):
         return False
     if tuple(stmt.extents) != tuple(buffer.shape):
@@ -145,8 +148,11 @@ def _renamed(body: tuple[Stmt, ...], old: Buffer, new: Buffer) -> tuple[Stmt, ..
     if place is None:
         return body
     changing = body[place]
-    assert isinstance(changing, forms.Parallel)
     after = tuple(rewrite_statement(stmt, _same, {old.name: new}) for stmt in body[place + 1 :])
+    if isinstance(changing, forms.Scan):
+        scanned = replace(changing, dst=replace(changing.dst, buffer=new))
+        return (*body[:place], scanned, *after)
+    assert isinstance(changing, forms.Parallel)
     return (*body[:place], _switched(changing, old, new), *after)
 
 
