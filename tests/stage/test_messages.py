@@ -303,3 +303,40 @@ def test_element_types_are_listed_once(program: Make) -> None:
     assert result.messages[0].endswith("   = help: did you mean float16?")
     listed = [message.count("float8_e4m3fn,") for message in result.messages]
     assert sum(listed) == 1
+
+
+SCALE = """
+@tilelang.jit
+def scale(N, dim=128, factor=2):
+    @T.prim_func
+    def main(A: T.Tensor((N, dim), "float16"), B: T.Tensor((N, dim), "float16")):
+        with T.Kernel(T.ceildiv(N, 16), threads=128) as bx:
+            a = T.alloc_fragment((16, dim), "float16")
+            T.copy(A[bx * 16, 0], a)
+            for i, j in T.Parallel(16, dim):
+                a[i, j] = a[i, j] * factor
+            T.copy(a, B[bx * 16, 0])
+    return main
+"""
+
+
+@pytest.mark.parametrize(
+    ("defines", "note"),
+    [
+        (("dim=100.5",), "-D makes dim 100.5; with 128, as in the source, there is no error"),
+        (("factor=4", "dim=-1"), "-D makes dim -1; with 128, as in the source, there is no error"),
+        (
+            ("dim=1.5", "N=2.5"),
+            "-D makes dim 1.5 and N 2.5; with 128 and a run-time size, as in the source, there is "
+            "no error",
+        ),
+    ],
+)
+def test_a_wrong_define_is_told_once(program: Make, defines: tuple[str, ...], note: str) -> None:
+    (message,) = program(SCALE, *defines).messages
+    assert message.endswith(f"\n   = note: {note}")
+
+
+def test_errors_of_the_source_are_all_told_whatever_is_defined(program: Make) -> None:
+    text = SCALE.replace("T.copy(", "T.copyy(")
+    assert program(text, "dim=64").codes == ["T2C202", "T2C202"]

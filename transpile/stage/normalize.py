@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tile2c.transpile.diagnostics import Diagnostics, InputError
+from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.read import Source
 from tile2c.transpile.record import record
 from tile2c.transpile.stage.defines import Defines, NamesMet
+from tile2c.transpile.stage.making import Result, deep_stack, make_all
 from tile2c.transpile.stage.origins import Origin
-from tile2c.transpile.stage.values import NotReady, Poisoned, Value
+from tile2c.transpile.stage.values import NotReady, Value
 
 if TYPE_CHECKING:
     import libcst as cst
     from tile2c.transpile.stage.specialise import Made, Root
-    from tile2c.transpile.stage.survey import Found
-
-STACK = 12_000
 
 
 @dataclass(frozen=True)
@@ -67,15 +64,6 @@ class KernelListing:
     ready: bool | str  # True, or why it needs a -D
 
 
-@record(frozen=False)
-class _Result:
-    root: Root
-    made: list[Made]
-    not_ready: NotReady | None
-    diagnostics: Diagnostics
-    variant: int = 0
-
-
 def normalize(
     source: Source,
     defines: Defines | Sequence[Defines],
@@ -89,17 +77,20 @@ def normalize(
     does not have; with `met`, names are only noted there, for a check over all files of a run.
     """
     variants = (defines,) if isinstance(defines, Defines) else tuple(defines)
-    with _deep_stack():
-        results = _make_all(source, variants, diagnostics)
+    with deep_stack():
+        results = make_all(source, variants, diagnostics)
         kernels, refusals = _named(source, variants, results)
     _check_names(source, variants, only, kernels, refusals, results, met)
     wanted = [kernel for kernel in kernels if not only or kernel.name in only]
     failed = [(name, why) for name, why in refusals if not only or name in only]
+    blamed: set[tuple[tuple[str, ...], int]] = set()
     for result in results:
         names = {kernel.name for kernel in kernels if kernel.source_line == _line(result)}
         if result.not_ready is None and not result.made:
             names |= {_root_name(source, result.root), result.root.name, *result.root.kernels}
-        if not only or names & set(only):
+        told = bool(result.blamed) and (result.blamed, result.variant) in blamed
+        if not told and (not only or names & set(only)):
+            blamed.add((result.blamed, result.variant))
             for item in result.diagnostics.items:
                 diagnostics.add(item)
     for _, why in failed:
@@ -135,8 +126,8 @@ def list_kernels(
     source: Source, defines: Defines, diagnostics: Diagnostics, met: NamesMet | None = None
 ) -> tuple[KernelListing, ...]:
     """One entry for each kernel of the file; those that are not ready say why. `met` as above."""
-    with _deep_stack():
-        results = _make_all(source, (defines,), diagnostics)
+    with deep_stack():
+        results = make_all(source, (defines,), diagnostics)
         kernels, refusals = _named(source, (defines,), results)
     _check_names(source, (defines,), (), kernels, refusals, results, met)
     listings: list[tuple[int, KernelListing]] = []
@@ -161,7 +152,7 @@ def list_kernels(
 
 
 def _listing(
-    kernel: NormalKernel, root: Root, parameters: Mapping[str, Value], result: _Result
+    kernel: NormalKernel, root: Root, parameters: Mapping[str, Value], result: Result
 ) -> KernelListing:
     ready = _first_error(result.diagnostics) if result.diagnostics.failed else True
     return KernelListing(
@@ -175,11 +166,11 @@ def _listing(
     )
 
 
-def _line(result: _Result) -> int | None:
+def _line(result: Result) -> int | None:
     return result.made[0].traced.closure.node.lineno if result.made else None
 
 
-def _kernels_of(result: _Result, kernels: Sequence[NormalKernel]) -> list[NormalKernel]:
+def _kernels_of(result: Result, kernels: Sequence[NormalKernel]) -> list[NormalKernel]:
     lines = {made.traced.closure.node.lineno for made in result.made}
     return [kernel for kernel in kernels if kernel.source_line in lines]
 
@@ -194,93 +185,18 @@ def _plain(value: Value) -> Value:
     return _fixed({"value": value}).get("value")
 
 
-# -- making ---------------------------------------------------------------------------------------
-
-
-def _make_all(
-    source: Source, variants: Sequence[Defines], diagnostics: Diagnostics
-) -> list[_Result]:
-    """Every root with every set of arguments that the file gives it, for each set of `-D` values."""
-    from tile2c.transpile.stage.specialise import distinct, find_roots
-    from tile2c.transpile.stage.survey import survey
-
-    roots = find_roots(source, diagnostics, variants[0].device)
-    calls = survey(source, variants[0].device) if roots else []
-    results: list[_Result] = []
-    for root in roots:
-        found = [_for_root(call, root) for call in calls if call.node is root.node]
-        seen: set[str] = set()
-        for number, defines in enumerate(variants):
-            for arguments in distinct(iter(found)):
-                result = _make(source, root, arguments, calls, defines)
-                result.variant = number
-                key = _identity(result)
-                if key is None or key not in seen:
-                    results.append(result)
-                if key is not None:
-                    seen.add(key)
-    return results
-
-
-def _for_root(call: Found, root: Root) -> dict[str, Value]:
-    from tile2c.transpile.stage.class_kernels import known_arguments
-
-    arguments = known_arguments(call.arguments) if "." in root.name else call.arguments
-    return {name: value for name, value in arguments.items() if name in root.parameters}
-
-
-def _make(
-    source: Source, root: Root, arguments: dict[str, Value], calls: list[Found], defines: Defines
-) -> _Result:
-    from tile2c.transpile.stage.specialise import make
-
-    own = Diagnostics()
-    try:
-        return _Result(root, make(source, root, arguments, calls, defines, own), None, own)
-    except NotReady as problem:
-        return _Result(root, [], problem, own)
-    except InputError as problem:
-        own.add(problem.diagnostic)
-    except Poisoned:
-        pass
-    return _Result(root, [], None, own)
-
-
-def _identity(result: _Result) -> str | None:
-    """Equal for equal specialisations, which merge; None for what failed."""
-    if result.not_ready is not None:
-        return f"not ready {result.not_ready.name} {result.not_ready.why}"
-    if not result.made:
-        return None
-    return repr([(made.function, sorted(made.parameters.items(), key=str),
-                  sorted(made.ev.declared_sizes)) for made in result.made])  # fmt: skip
-
-
-@contextmanager
-def _deep_stack() -> Iterator[None]:
-    """Room for the nesting that the gate and the evaluator allow."""
-    import sys
-
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, STACK))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
-
-
 # -- names ----------------------------------------------------------------------------------------
 
 
 def _named(
-    source: Source, variants: Sequence[Defines], results: Sequence[_Result]
+    source: Source, variants: Sequence[Defines], results: Sequence[Result]
 ) -> tuple[list[NormalKernel], list[tuple[str, NotReady]]]:
     """The kernels under their output names, and those that are not ready under theirs."""
     from tile2c.transpile.stage.assemble import assemble
     from tile2c.transpile.stage.specialise import base_name
 
     refusals: list[tuple[str, NotReady]] = []
-    pending: list[tuple[str, _Result, Made]] = []
+    pending: list[tuple[str, Result, Made]] = []
     for result in results:
         if result.not_ready is not None:
             refusals.append((_root_name(source, result.root), result.not_ready))
@@ -348,7 +264,7 @@ def _root_name(source: Source, root: Root) -> str:
     return base_name(source, (), root.name)
 
 
-def _unique_names(pending: Sequence[tuple[str, _Result, Made]]) -> list[str]:
+def _unique_names(pending: Sequence[tuple[str, Result, Made]]) -> list[str]:
     """Suffixes for specialisations, enclosing functions in front where names still clash."""
     definitions: dict[str, set[int]] = {}
     for base, _, made in pending:
@@ -407,7 +323,7 @@ def _check_names(
     only: Sequence[str],
     kernels: Sequence[NormalKernel],
     refusals: Sequence[tuple[str, NotReady]],
-    results: Sequence[_Result],
+    results: Sequence[Result],
     met: NamesMet | None,
 ) -> None:
     """Notes the names of a file, and checks the options where this is the only one."""
