@@ -180,7 +180,9 @@ class _Finder:
         self.here = outer
 
     def statement(self, stmt: Stmt) -> None:
-        if isinstance(stmt, forms.Copy | forms.AtomicTile):
+        if isinstance(stmt, Gather):
+            self.element(stmt.tile.name, stmt.loop_vars)
+        elif isinstance(stmt, forms.Copy | forms.AtomicTile):
             self.copy(stmt)
         elif isinstance(stmt, forms.Gemm):
             self.gemm(stmt)
@@ -303,8 +305,6 @@ class _Finder:
             for name, index in accesses:
                 if name in self.layouts:
                     self.access(name, index, variables)
-        if isinstance(stmt, Gather):
-            self.element(stmt.tile.name, stmt.loop_vars)
 
     def access(self, name: str, index: tuple[Expr, ...], variables: dict[str, Expr]) -> None:
         for dim, part in enumerate(index):

@@ -25,6 +25,7 @@ from tile2c.transpile.ir.expr import (
     Var,
     const,
 )
+from tile2c.transpile.ir.forms import Range, Region
 from tile2c.transpile.lower.cores.layouts import constant_of
 from tile2c.transpile.lower.cores.rewrite import rewrite
 from tile2c.transpile.lower.facts import linear
@@ -45,19 +46,28 @@ class Parts:
 
 
 @record(kw_only=True)
-class Gather(forms.Parallel):
+class Gather(forms.Copy):
     """tile[i, j] = tensor[index] where all `conditions` hold and the index lies inside, else 0.
 
     Along `rows` the index before the last, or one in front of it, moves; along `columns` the last.
+    As a copy it names both buffers; what of the tensor it reads is not said.
     """
 
-    tile: Buffer
-    tensor: Buffer
+    loop_vars: tuple[Var, ...]
+    extents: tuple[Expr, ...]
     index: tuple[Expr, ...]
     conditions: tuple[Expr, ...]
     names: tuple[str, ...]  # of the indices, "" for one without
     rows: Parts
     columns: Parts
+
+    @property
+    def tile(self) -> Buffer:
+        return self.dst.buffer
+
+    @property
+    def tensor(self) -> Buffer:
+        return self.src.buffer
 
 
 def gather_of(stmt: forms.Parallel) -> Gather | None:
@@ -91,19 +101,23 @@ def gather_of(stmt: forms.Parallel) -> Gather | None:
     return Gather(
         loop_vars=stmt.loop_vars,
         extents=stmt.extents,
-        body=stmt.body,
+        src=_region(load.buffer, tuple(const(1) for _ in load.buffer.shape)),
+        dst=_region(store.buffer, store.buffer.shape),
         span=stmt.span,
         quote=stmt.quote,
         comments=stmt.comments,
         remark=stmt.remark,
-        tile=store.buffer,
-        tensor=load.buffer,
         index=index,
         conditions=spelled,
         names=tuple(part.name if isinstance(part, Var) else "" for part in load.index),
         rows=rows,
         columns=columns,
     )
+
+
+def _region(buffer: Buffer, extents: tuple[Expr, ...]) -> Region:
+    ranges = tuple(Range(start=const(0), extent=extent) for extent in extents)
+    return Region(buffer=buffer, ranges=ranges)
 
 
 def _is_index(let: forms.Let) -> bool:

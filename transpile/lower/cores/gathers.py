@@ -20,8 +20,8 @@ from tile2c.transpile.lower.cores.gather import (
     in_run,
     slope,
 )
-from tile2c.transpile.lower.cores.layouts import Layout, is_zero, plus, times
-from tile2c.transpile.lower.cores.plan import Branch, CopyIn, Local, Loop, Step, TileRef
+from tile2c.transpile.lower.cores.layouts import is_zero, plus, times
+from tile2c.transpile.lower.cores.plan import Branch, CopyIn, Local, Loop, Step, TensorRef, TileRef
 from tile2c.transpile.lower.cores.scalars import outside_guard
 from tile2c.transpile.lower.cores.stage_globals import without
 from tile2c.transpile.record import record
@@ -30,9 +30,9 @@ from tile2c.transpile.record import record
 def lower_gather(stmt: Gather, context: Context) -> None:
     """The zeros, then the copies. Raises InputError for a gather that no copies make."""
     if context.tiles.lanes(stmt.tile.dtype) > 1:
-        raise uneven(stmt, context)
+        raise unaligned(stmt, context)
     prefill(context.layouts[stmt.tile.name], context)
-    _Gathering(stmt, context).lower()
+    Gathering(stmt, context).lower()
 
 
 @record(frozen=False)
@@ -47,17 +47,20 @@ class _Side:
     start: Expr = const(0)  # where the run starts in the tile, which may be in front of it
     low: Expr = const(0)
     high: Expr = const(0)
+    inside: bool = True  # `low` is where the run starts, or the tile
 
     def spelled(self, expr: Expr) -> Expr:
         return in_run(expr, self.parts, self.run, self.place)
 
 
-class _Gathering:
+class Gathering:
+    """The copies of one gather, for cores that copy rows to any place of a tile."""
+
     def __init__(self, stmt: Gather, context: Context) -> None:
         self.stmt = stmt
         self.context = context
         self.rows = self.side(stmt.rows, stmt.extents[0], "line", ("top", "bottom"))
-        self.columns = self.side(stmt.columns, stmt.extents[1], "span", ("left", "right"))
+        self.columns = self.side(stmt.columns, stmt.extents[1], "span", ("begin", "end"))
         self.guards: list[Expr] = []
         self.loops = 0  # around the copy
         self.given = {var.name for part in stmt.index for var in walk.variables(part)}
@@ -113,6 +116,7 @@ class _Gathering:
     def over(self, side: _Side, inner) -> None:  # type: ignore[no-untyped-def]
         """`inner` for each run of a side; without a loop where the tile lies in one run."""
         context, unit = self.context, side.parts.unit
+        side.inside = True
         if unit is None:
             side.start, side.low, side.high = const(0), const(0), side.extent
             inner()
@@ -219,10 +223,13 @@ class _Gathering:
 
     def raise_low(self, side: _Side, least: Expr) -> None:
         word = side.words[0]
+        side.inside = False
         side.low = self.larger(least, side.low, f"{word}_inside", f"{word}_within")
 
     def cut_high(self, side: _Side, most: Expr) -> None:
         word = side.words[1]
+        if sum(1 for _ in walk.parts(most)) > 5:  # long enough to get a name
+            most = self.local(most, f"{side.run.name}_room")
         side.high = self.smaller(most, side.high, f"{word}_inside", f"{word}_within")
 
     def condition(self, condition: Expr, row: Var, column: Var, start: Expr | None) -> bool:
@@ -254,7 +261,6 @@ class _Gathering:
     def emit(self, starts: list[Expr], moving: tuple[int, int]) -> None:
         context, stmt = self.context, self.stmt
         rows, columns = self.rows, self.columns
-        layout = context.layouts[stmt.tile.name]
         dim, step = moving
         index = list(starts)
         index[-1] = plus(index[-1], _minus(columns.low, columns.start))
@@ -271,17 +277,8 @@ class _Gathering:
         offset = context.scalars.global_offset(stmt.tensor.shape, None, lowered)
         height = self.local(_minus(rows.high, rows.low), "height")
         width = self.local(_minus(columns.high, columns.low), "width")
-        at = tuple(self.value(side.low) for side in (rows, columns))
-        spot = TileRef(tile=stmt.tile.name, offset=self.spot(layout, at))
-        copy: Step = CopyIn(
-            dst=spot,
-            tensor=context.scalars.handles[stmt.tensor.name],
-            offset=offset,
-            rows=height,
-            columns=width,
-            pitch=pitch,
-            tile_pitch=width_of(layout),
-        )
+        handle = context.scalars.handles[stmt.tensor.name]
+        copy = self.step(TensorRef(handle=handle, offset=offset), height, width, pitch)
         some: list[Expr] = [
             Compare(dtype=BOOL, op=">", a=count, b=const(0))
             for count in (height, width)
@@ -295,12 +292,34 @@ class _Gathering:
             copy = Branch(condition=_all(some), then=(copy,))
         context.emit(copy)
 
-    def spot(self, layout: Layout, at: tuple[Expr, ...]) -> Expr | None:
-        """The place in the tile, in the author's words."""
-        if len(layout.kept) != 2:
-            return layout.offset(at)
-        found = plus(times(at[0], width_of(layout)), at[1])
-        return None if is_zero(found) else found
+    def step(self, source: TensorRef, height: Expr, width: Expr, pitch: Expr) -> Step:
+        """The copy to the place where both sides are low."""
+        layout = self.context.layouts[self.stmt.tile.name]
+        at = (self.rows.low, self.columns.low)
+        offset = layout.offset(at)
+        if len(layout.kept) == 2:  # in the author's words
+            offset = plus(times(at[0], width_of(layout)), at[1])
+        zero = offset is None or is_zero(offset)
+        return CopyIn(
+            dst=TileRef(tile=self.stmt.tile.name, offset=None if zero else offset),
+            tensor=source.handle,
+            offset=source.offset,
+            rows=height,
+            columns=width,
+            pitch=pitch,
+            tile_pitch=width_of(layout),
+        )
+
+
+def unaligned(stmt: Gather, context: Context) -> Exception:
+    block = context.target.block_bytes
+    return failure(
+        "T2C538",
+        f"{stmt.tile.name} is gathered from parts of rows of {stmt.tensor.name} that do not start at "
+        f"multiples of {block} bytes in it, as copies need them to",
+        stmt.span,
+        help=f"let rows of {stmt.tensor.name} be a multiple of {block} bytes, in a product's operand",
+    )
 
 
 def uneven(stmt: Gather, context: Context) -> Exception:

@@ -17,6 +17,7 @@ from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import Range, Region, Stmt
 from tile2c.transpile.lower.cores.extents import Edges, Key, is_min, long_dims
+from tile2c.transpile.lower.cores.gather import Gather
 from tile2c.transpile.lower.cores.layouts import Layout, plus, times
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.rewrite import rewrite
@@ -140,6 +141,8 @@ class _Splitter:
         return self.edges.root(("loop", var.name, 0)) == self.cut.root
 
     def statement(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Gather):
+            return stmt
         if isinstance(stmt, forms.Copy):
             return self.copy(stmt)
         if isinstance(stmt, forms.AtomicTile):

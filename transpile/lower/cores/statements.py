@@ -48,7 +48,9 @@ def lower_statements(body: tuple[Stmt, ...], context: Context) -> None:
 
 
 def _statement(stmt: Stmt, context: Context) -> None:
-    if isinstance(stmt, forms.Copy | forms.AtomicTile):
+    if isinstance(stmt, Gather):
+        lower_gather(stmt, context)
+    elif isinstance(stmt, forms.Copy | forms.AtomicTile):
         lower_copy(stmt, context)
     elif isinstance(stmt, forms.Fill):
         lower_fill(stmt, context)
@@ -61,8 +63,6 @@ def _statement(stmt: Stmt, context: Context) -> None:
     elif isinstance(stmt, forms.Parallel):
         _Parallel(stmt, context).lower()
     elif isinstance(stmt, forms.Let | forms.Declare | forms.Store):
-    elif isinstance(stmt, Gather):
-        lower_gather(stmt, context)
         _scalar(stmt, context)
     elif isinstance(stmt, forms.For | forms.Pipelined):
         _loop(stmt, context)

@@ -17,6 +17,7 @@ from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.cube.begin import begin_sums
 from tile2c.transpile.lower.cores.cube.fold import fold
 from tile2c.transpile.lower.cores.cube.forms import Begin, StoreSums
+from tile2c.transpile.lower.cores.cube.gathers import find_gathers
 from tile2c.transpile.lower.cores.cube.planner import CubePlanner
 from tile2c.transpile.lower.cores.cube.roles import Roles, find_roles, is_load
 from tile2c.transpile.lower.cores.cube.sides import CORE, Sides, divide, finished_sums
@@ -76,7 +77,7 @@ def make_product_plan(function: forms.Function, target: CoresTarget) -> CoresPla
 def _whole(function: forms.Function, target: CoresTarget, unit: CubeUnit) -> CoresPlan:
     launch = function.launches[0]
     roles = find_roles(launch.body)
-    body = fold(launch.body, roles, unit)
+    body = find_gathers(fold(launch.body, roles, unit), roles)
     finished = finished_sums(body, roles)
     body = begin_sums(body, finished, launch_facts(function, launch))
     if _cube_alone(body, roles) and finished == roles.sums.keys():

@@ -23,11 +23,13 @@ from tile2c.transpile.lower.cores.copies import (
     check_starts,
 )
 from tile2c.transpile.lower.cores.cube.forms import Begin, Product, StoreSums
+from tile2c.transpile.lower.cores.cube.gathers import CubeGathering
 from tile2c.transpile.lower.cores.cube.roles import Roles, whole
 from tile2c.transpile.lower.cores.cube.tiles import Matrix, lanes, matrix, split_depth
 from tile2c.transpile.lower.cores.cube.transfers import Transfers, part_of_tile
 from tile2c.transpile.lower.cores.exchange import Flag
 from tile2c.transpile.lower.cores.extents import clip_of
+from tile2c.transpile.lower.cores.gather import Gather
 from tile2c.transpile.lower.cores.layouts import times
 from tile2c.transpile.lower.cores.plan import (
     Argument,
@@ -81,6 +83,8 @@ class CubeLowering(Transfers):
             self.product(stmt)
         elif isinstance(stmt, StoreSums):
             self.store(stmt)
+        elif isinstance(stmt, Gather):
+            CubeGathering(stmt, self, matrix(stmt.tile, self.unit)).lower()
         elif isinstance(stmt, forms.Copy):
             self.load(stmt)
         elif isinstance(stmt, forms.Let | forms.Declare | forms.Store):

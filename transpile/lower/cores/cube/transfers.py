@@ -197,13 +197,19 @@ class Transfers:
         condition = short[0]
         for other in short[1:]:
             condition = Logical(dtype=BOOL, op="or", a=condition, b=other)
-        name = tile.buffer.name
+        then = self.zeros(tile)
+        self.context.emit(Branch(condition=condition, then=then, prefills=tile.buffer.name))
+
+    def clear_all(self, tile: Matrix) -> None:
+        """Zeros all over a tile that copies fill in part."""
+        for step in self.zeros(tile):
+            self.context.emit(step)
+
+    def zeros(self, tile: Matrix) -> tuple[Step, ...]:
         blocks = const(tile.bytes // self.unit.block_bytes)
-        zeros = CubeCall(
-            unit="MTE2", function="clear_tile", dst=TileRef(tile=name), arguments=(blocks,)
-        )
-        then = (zeros, Barrier(unit="MTE2", remark="the zeros are there before the copy"))
-        self.context.emit(Branch(condition=condition, then=then, prefills=name))
+        dst = TileRef(tile=tile.buffer.name)
+        call = CubeCall(unit="MTE2", function="clear_tile", dst=dst, arguments=(blocks,))
+        return call, Barrier(unit="MTE2", remark="the zeros are there before the copy")
 
     def guards(self, tensor: Region, context: Context) -> list[Expr]:
         return point_guards(tensor, long_dims(tensor), context)
