@@ -10,8 +10,8 @@ from dataclasses import field
 from typing import Literal
 
 from tile2c.transpile.diagnostics import Span
-from tile2c.transpile.ir.dtypes import DType
-from tile2c.transpile.ir.expr import Const, Expr, Var
+from tile2c.transpile.ir.dtypes import INT32, DType
+from tile2c.transpile.ir.expr import Const, Expr, Var, const
 from tile2c.transpile.record import record
 
 # ---- expressions that only a plan has
@@ -117,6 +117,21 @@ class Loop(CStmt):
     unroll: bool = False
     rolled: bool = False  # its code stands once: the compiler must not unroll it
     dtype: DType
+
+
+def counting(
+    var: str,
+    stop: Expr | int,
+    body: tuple[CStmt, ...],
+    *,
+    start: int = 0,
+    step: int = 1,
+    unroll: bool = False,
+) -> Loop:
+    """`for (int var = start; var < stop; var += step) body`."""
+    end = const(stop) if isinstance(stop, int) else stop
+    first, by = const(start), const(step)
+    return Loop(var=var, start=first, stop=end, step=by, body=body, unroll=unroll, dtype=INT32)
 
 
 @record(kw_only=True)

@@ -30,6 +30,7 @@ from tile2c.transpile.lower.plan import (
     Local,
     Loop,
     Section,
+    counting,
 )
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.gathered import Gather, Meet
@@ -144,7 +145,7 @@ class _Reduction:
         for name in names:
             self.ctx.namer.release(name)
         for name, extent in reversed(frames):
-            inner = (_loop(name, extent, inner),)
+            inner = (counting(name, extent, inner),)
         return list(inner)
 
     def _result(self) -> Element:
@@ -203,7 +204,7 @@ class _Reduction:
             update = Branch(condition=inside, then=(update,), remark="the layout is padded")
         inner: tuple[CStmt, ...] = (update,)
         for name, extent in reversed(frames):
-            inner = (_loop(name, extent, inner),)
+            inner = (counting(name, extent, inner),)
         for name in names:
             self.ctx.namer.release(name)
         if frames and self.src.values >= 16 and isinstance(inner[0], Loop):
@@ -399,7 +400,3 @@ def _combine(ctx: Context, stmt: Reduce, result: Expr, value: Expr) -> CStmt:
     if isinstance(both, Binary) and both.op in ("+", "&", "|", "^"):
         return Assign(target=result, value=value, op=f"{both.op}=")  # type: ignore[arg-type]
     return Assign(target=result, value=both)
-
-
-def _loop(name: str, extent: int, body: tuple[CStmt, ...]) -> Loop:
-    return Loop(var=name, start=const(0), stop=const(extent), step=const(1), body=body, dtype=INT32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tile2c.transpile.ir.dtypes import INT32, DType
+from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Cast, Expr, Var, const
 from tile2c.transpile.ir.forms import Scan
 from tile2c.transpile.lower import build as b
@@ -22,6 +22,7 @@ from tile2c.transpile.lower.plan import (
     Loop,
     Scope,
     Section,
+    counting,
 )
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.layouts import Digit, Layout
@@ -105,7 +106,7 @@ class _RegisterScan:
         for name in (*taken, *names):
             namer.release(name)
         for name, extent in reversed(frames):
-            body = (_loop(name, 0, extent, body),)
+            body = (counting(name, extent, body),)
         if len(body) == 1 and isinstance(body[0], Loop) and self.layout.values >= _UNROLLED:
             return (replace(body[0], unroll=True),)
         return body if frames else (Scope(body=body),)
@@ -148,7 +149,7 @@ class _RegisterScan:
         head = Declarator(name=_of(self.before), value=identity(self.stmt.op, self.dtype))
         return (
             Local(dtype=self.dtype, names=(head,), const=False),
-            _loop(name, 0, self.stretches.extent, body, self.layout.values >= _UNROLLED),
+            counting(name, self.stretches.extent, body, unroll=self.layout.values >= _UNROLLED),
         )
 
     def _vector_scan(self) -> tuple[CStmt, ...]:
@@ -169,7 +170,7 @@ class _RegisterScan:
             return Assign(target=target, value=value(target, target))
         before = self._element(None, back=1)
         update = Assign(target=target, value=value(target, before))
-        return _loop(self._name(self.vector), first, self.vector.extent, (update,))
+        return counting(self._name(self.vector), self.vector.extent, (update,), start=first)
 
     # ---- elements
 
@@ -205,10 +206,3 @@ class _RegisterScan:
 def _of(expr: Expr) -> str:
     assert isinstance(expr, Var)
     return expr.name
-
-
-def _loop(name: str, first: int, stop: int, body: tuple[CStmt, ...], unroll: bool = False) -> CStmt:
-    return Loop(
-        var=name, start=const(first), stop=const(stop), step=const(1), body=body, dtype=INT32,
-        unroll=unroll,
-    )  # fmt: skip

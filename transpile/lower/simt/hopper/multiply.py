@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from tile2c.transpile.ir.dtypes import BOOL, INT32
+from tile2c.transpile.ir.dtypes import BOOL
 from tile2c.transpile.ir.expr import Const, Expr, Logical, const, true
 from tile2c.transpile.ir.forms import Gemm
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.plan import Address, CCall, CStmt, Do, Element, Loop, Section
+from tile2c.transpile.lower.plan import Address, CCall, CStmt, Do, Element, Section, counting
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import call
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
@@ -32,7 +32,7 @@ def multiply(ctx: Context, gemm: Gemm, roles: Roles, overwrites: Expr | None) ->
     several = plan.tiles_m > 1
     row: Expr = b.mul(b.local(m), const(64)) if several else const(0)
     if gemm.a.buffer.scope == "fragment":
-        a = _held(ctx, gemm, b.local(m) if several else const(0), b.local(k))
+        a = held(ctx, gemm, b.local(m) if several else const(0), b.local(k))
     else:
         a = a_descriptor(ctx, gemm, roles, plan, row, b.local(k))
     bb = b_descriptor(ctx, gemm, roles, plan, const(0), b.local(k))
@@ -41,14 +41,14 @@ def multiply(ctx: Context, gemm: Gemm, roles: Roles, overwrites: Expr | None) ->
         array=gemm.c.buffer.name,
         subscripts=(b.local(m) if several else const(0),),
     )
-    accumulate = _accumulate(ctx, gemm, overwrites, b.local(k))
-    product: CStmt = Do(call=call(_instruction(ctx, gemm, plan), sums, a, bb, accumulate))
+    accumulate = accumulates(ctx, gemm, overwrites, b.local(k))
+    product: CStmt = Do(call=call(instruction(ctx, gemm, plan), sums, a, bb, accumulate))
     if several:
-        product = _loop(m, const(plan.tiles_m), const(1), (product,))
+        product = counting(m, plan.tiles_m, (product,))
     for name in (k, m):
         ctx.namer.release(name)
     extent = gemm.a.shape[0] if gemm.transpose_a else gemm.a.shape[1]
-    steps = _loop(k, extent, const(plan.step), (product,), unroll=True)
+    steps = counting(k, extent, (product,), step=plan.step, unroll=True)
     comments = (*gemm.comments, gemm.quote, *swap_words(plan))
     return Section(comments=comments, body=(steps,), span=gemm.span, blank=False)
 
@@ -65,15 +65,7 @@ def swap_words(plan: WarpgroupPlan) -> tuple[str, ...]:
     return (f"as C^T = B^T A^T: {why}",)
 
 
-def _loop(
-    var: str, stop: Expr, step: Expr, body: tuple[CStmt, ...], *, unroll: bool = False
-) -> Loop:
-    return Loop(
-        var=var, start=const(0), stop=stop, step=step, body=body, unroll=unroll, dtype=INT32
-    )
-
-
-def _accumulate(ctx: Context, gemm: Gemm, overwrites: Expr | None, k: Expr) -> Expr:
+def accumulates(ctx: Context, gemm: Gemm, overwrites: Expr | None, k: Expr) -> Expr:
     """Whether the step adds to the sums: all but the first one after they were cleared."""
     later = b.compare(">", k, const(0))
     cleared = gemm.clear
@@ -121,7 +113,7 @@ def a_descriptor(
     return _descriptor(ctx, load, roles.stage_of(load), first, k, along_k=not gemm.transpose_a)
 
 
-def _held(ctx: Context, gemm: Gemm, tile: Expr, k: Expr) -> Expr:
+def held(ctx: Context, gemm: Gemm, tile: Expr, k: Expr) -> Expr:
     """The address of a thread's eight elements of a step: as the sums' layout has them."""
     buffer = gemm.a.buffer
     ctx.aligned_fragments.add(buffer.name)
@@ -166,7 +158,7 @@ def _descriptor(
 # ---- the instruction
 
 
-def _instruction(ctx: Context, gemm: Gemm, plan: WarpgroupPlan) -> str:
+def instruction(ctx: Context, gemm: Gemm, plan: WarpgroupPlan) -> str:
     """Asks for the wrapper of this shape and these operands; gives its name."""
     kind, output = gemm.a.buffer.dtype.name, gemm.c.buffer.dtype.name
     count = plan.n // 2

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tile2c.transpile.ir.dtypes import BOOL, INT32
+from tile2c.transpile.ir.dtypes import BOOL
 from tile2c.transpile.ir.expr import Const, Expr, Logical, Select, const
 from tile2c.transpile.ir.forms import Gemm
 from tile2c.transpile.lower import build as b
@@ -22,15 +22,15 @@ from tile2c.transpile.lower.plan import (
     Do,
     Element,
     Local,
-    Loop,
     Section,
+    counting,
 )
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import call, do
 from tile2c.transpile.lower.simt.hopper.multiply import (
-    _instruction,
     a_descriptor,
     b_descriptor,
+    instruction,
     swap_words,
 )
 from tile2c.transpile.lower.simt.hopper.roles import Roles
@@ -62,7 +62,7 @@ def promoted(ctx: Context, gemm: Gemm, roles: Roles, finish: Sequence[CStmt]) ->
         _add(ctx, gemm, plan, fresh, at),
     ]
     for name, stop, step in reversed(several):
-        body = [_loop(name, const(stop), const(step), tuple(body), unroll=True)]
+        body = [counting(name, stop, tuple(body), step=step, unroll=True)]
     for name in (*names, fresh):
         ctx.namer.release(name)
     declared = Local(
@@ -93,7 +93,7 @@ def _batch(
     column = b.mul(part, const(plan.part))
     for helper in ("mma_begin", "mma_commit", "mma_wait", "pin"):
         ctx.need(helper)
-    name = _instruction(ctx, gemm, replace(plan, n=plan.part))
+    name = instruction(ctx, gemm, replace(plan, n=plan.part))
     product = Do(
         call=call(
             name,
@@ -108,7 +108,7 @@ def _batch(
     return [
         pin,
         do("mma_begin"),
-        _loop(var, stop, const(step), (product,), unroll=True),
+        counting(var, stop, (product,), step=step, unroll=True),
         do("mma_commit"),
         do("mma_wait", template=(const(0),), remark="the fresh sums are complete, the tiles read"),
         pin,
@@ -131,8 +131,8 @@ def _add(ctx: Context, gemm: Gemm, plan: WarpgroupPlan, fresh: str, at: tuple[Ex
     if kept is not None:
         both = b.add(target, value)
         add = Assign(target=target, value=Select(dtype=kind, condition=kept, a=both, b=value))
-    inner = _loop(names[1], const(4), const(1), (add,))
-    return _loop(names[0], const(count), const(1), (inner,), unroll=True)
+    inner = counting(names[1], 4, (add,))
+    return counting(names[0], count, (inner,), unroll=True)
 
 
 def _kept(ctx: Context, gemm: Gemm, first: Expr) -> Expr | None:
@@ -143,11 +143,3 @@ def _kept(ctx: Context, gemm: Gemm, first: Expr) -> Expr | None:
     cleared = convert(ctx, gemm.clear, Place(values={}))
     kept = b.negate(cleared)
     return kept if b.literal(first, 0) else Logical(dtype=BOOL, op="or", a=kept, b=later)
-
-
-def _loop(
-    var: str, stop: Expr, step: Expr, body: tuple[CStmt, ...], *, unroll: bool = False
-) -> Loop:
-    return Loop(
-        var=var, start=const(0), stop=stop, step=step, body=body, unroll=unroll, dtype=INT32
-    )

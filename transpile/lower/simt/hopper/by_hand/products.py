@@ -6,20 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, const
 from tile2c.transpile.ir.forms import Gemm, Region, Stmt
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.plan import Address, CCall, CStmt, Do, Element, Loop
+from tile2c.transpile.lower.plan import Address, CCall, CStmt, Do, Element, counting
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.divergence import Divergence
 from tile2c.transpile.lower.simt.hopper.by_hand.tiles import Tile
 from tile2c.transpile.lower.simt.hopper.calls import call
-from tile2c.transpile.lower.simt.hopper.multiply import (
-    _accumulate,
-    _held,
-    _instruction,
-)
+from tile2c.transpile.lower.simt.hopper.multiply import accumulates, held, instruction
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import (
     THREADS,
@@ -167,7 +162,7 @@ def multiply(ctx: Context, product: Product, tiles: dict[str, Tile]) -> CStmt:
     several = plan.tiles_m > 1
     row: Expr = b.mul(b.local(m), const(64)) if several else const(0)
     if gemm.a.buffer.scope == "fragment":
-        a = _held(ctx, gemm, b.local(m) if several else const(0), b.local(k))
+        a = held(ctx, gemm, b.local(m) if several else const(0), b.local(k))
     else:
         first = b.add(_part(ctx, product, "m"), row)
         a = _descriptor(ctx, tiles, gemm.a, first, b.local(k), along_k=not gemm.transpose_a)
@@ -179,14 +174,14 @@ def multiply(ctx: Context, product: Product, tiles: dict[str, Tile]) -> CStmt:
         array=gemm.c.buffer.name,
         subscripts=(b.local(m) if several else const(0),),
     )
-    accumulate = _accumulate(ctx, gemm, None, b.local(k))
-    inner: CStmt = Do(call=call(_instruction(ctx, gemm, plan), sums, a, bb, accumulate))
+    accumulate = accumulates(ctx, gemm, None, b.local(k))
+    inner: CStmt = Do(call=call(instruction(ctx, gemm, plan), sums, a, bb, accumulate))
     if several:
-        inner = _loop(m, const(plan.tiles_m), const(1), inner)
+        inner = counting(m, plan.tiles_m, (inner,))
     for name in (k, m):
         ctx.namer.release(name)
     extent = gemm.a.shape[-2] if gemm.transpose_a else gemm.a.shape[-1]
-    return _loop(k, b.in_words(extent), const(plan.step), inner, unroll=True)
+    return counting(k, b.in_words(extent), (inner,), step=plan.step, unroll=True)
 
 
 def _part(ctx: Context, product: Product, side: str) -> Expr:
@@ -201,12 +196,6 @@ def _part(ctx: Context, product: Product, side: str) -> Expr:
     elif plan.groups_m > 1:
         group = b.mod(group, const(plan.groups_n))
     return b.mul(group, const(size))
-
-
-def _loop(var: str, stop: Expr, step: Expr, body: CStmt, *, unroll: bool = False) -> Loop:
-    return Loop(
-        var=var, start=const(0), stop=stop, step=step, body=(body,), unroll=unroll, dtype=INT32
-    )
 
 
 def _descriptor(
