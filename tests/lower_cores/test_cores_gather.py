@@ -76,9 +76,10 @@ def test_tensors_under_other_shapes(target: str, tmp_path: Path) -> None:
     agrees(program("reshaped"), tmp_path, target, {}, 7)
 
 
+@pytest.mark.parametrize("target", [ASCEND, BANG])
 @pytest.mark.parametrize("reach", [2, -3])
-def test_rows_of_images_on_bang(reach: int, tmp_path: Path) -> None:
-    agrees(program("gathered"), tmp_path, BANG, {"reach": reach}, 5)
+def test_rows_of_images(reach: int, target: str, tmp_path: Path) -> None:
+    agrees(program("gathered"), tmp_path, target, {"reach": reach}, 5)
 
 
 def test_parts_of_rows_that_start_anywhere_stay_refused_on_ascend() -> None:

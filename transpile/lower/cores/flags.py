@@ -9,16 +9,19 @@ nothing changes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Literal
 
 from tile2c.transpile.ir.expr import Expr, Var
+from tile2c.transpile.lower.cores.layouts import constant_of
 from tile2c.transpile.lower.cores.plan import (
     Barrier,
     Branch,
     CopyIn,
     CopyOut,
     ElementOf,
+    Leave,
     Local,
     Loop,
     Order,
@@ -124,7 +127,8 @@ class _Walker:
             body, after = self.steps(step.body, state)
             after = _moved_on(after, step)
             if after <= state:
-                return tuple(added), replace(step, body=body), state
+                left = after if _surely_ends(step) else state
+                return tuple(added), replace(step, body=body), left
             state = state | after
 
     def settled_before(
@@ -140,7 +144,7 @@ class _Walker:
     ) -> tuple[tuple[Step, ...], Step, frozenset[Pending]]:
         """An independent loop: what came before is settled once, in front of it."""
         added: list[Step] = []
-        for inner in step.body:
+        for inner in _all_inside(step.body):
             if not (isinstance(inner, VectorCall) and inner.goes_on):
                 state = self.settle(_uses(inner), state, added)
         body, after = self.steps(step.body, state)
@@ -233,6 +237,14 @@ class _Walker:
         return ("MTE2", "V") if self.tiles[step.tile].place == "in" else ("V", "MTE3")
 
 
+def _all_inside(body: tuple[Step, ...]) -> Iterator[Step]:
+    """The steps of a list and of those inside it."""
+    for step in body:
+        yield step
+        for part in bodies(step):
+            yield from _all_inside(part)
+
+
 def _hands_over(body: tuple[Step, ...], number: int) -> bool:
     """Whether a dequeue stands right behind the enqueue of its tile."""
     step, before = body[number], body[number - 1] if number else None
@@ -251,6 +263,16 @@ def _learnt(state: frozenset[Pending], before: Unit, after: Unit) -> frozenset[P
         for item in state
         if item[3] != after or item[1] == before or (*item[:3], before, item[4]) in state
     )
+
+
+def _surely_ends(loop: Loop | WhileLoop) -> bool:
+    """Whether its body is done from end to end at least once."""
+    if not isinstance(loop, Loop) or any(isinstance(step, Leave) for step in _all_inside(loop.body)):
+        return False
+    start, stop, step = (constant_of(part) for part in (loop.start, loop.stop, loop.step))
+    if start is None or stop is None or step is None:
+        return False
+    return start < stop if step > 0 else start > stop
 
 
 def _moved_on(state: frozenset[Pending], loop: Loop | WhileLoop) -> frozenset[Pending]:

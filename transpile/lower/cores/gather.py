@@ -22,6 +22,7 @@ from tile2c.transpile.ir.expr import (
     Load,
     Logical,
     Select,
+    Unary,
     Var,
     const,
 )
@@ -245,6 +246,8 @@ def _tidy(expr: Expr) -> Expr:
         return b
     if expr.op in ("+", "-") and zero_b:
         return a
+    if expr.op == "-" and zero_a:
+        return Unary(dtype=expr.dtype, op="-", a=b)
     if expr.op == "*" and (zero_a or zero_b):
         return const(0)
     return replace(expr, a=a, b=b)

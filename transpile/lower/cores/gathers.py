@@ -29,7 +29,7 @@ from tile2c.transpile.record import record
 
 def lower_gather(stmt: Gather, context: Context) -> None:
     """The zeros, then the copies. Raises InputError for a gather that no copies make."""
-    if context.tiles.lanes(stmt.tile.dtype) > 1:
+    if context.tiles.lanes(stmt.tile.dtype) > 1 and stmt.columns.unit is not None:
         raise unaligned(stmt, context)
     prefill(context.layouts[stmt.tile.name], context)
     Gathering(stmt, context).lower()
@@ -228,7 +228,7 @@ class Gathering:
 
     def cut_high(self, side: _Side, most: Expr) -> None:
         word = side.words[1]
-        if sum(1 for _ in walk.parts(most)) > 5:  # long enough to get a name
+        if sum(1 for _ in walk.parts(most)) > 3:  # long enough to get a name
             most = self.local(most, f"{side.run.name}_room")
         side.high = self.smaller(most, side.high, f"{word}_inside", f"{word}_within")
 
@@ -293,7 +293,11 @@ class Gathering:
         context.emit(copy)
 
     def step(self, source: TensorRef, height: Expr, width: Expr, pitch: Expr) -> Step:
-        """The copy to the place where both sides are low."""
+        """The copy to the place where both sides are low. Raises InputError where that is no whole
+        block of the tile, or zeros behind the copied parts of rows would meet others."""
+        cut = not self.columns.inside or self.columns.high != self.columns.extent
+        if cut and self.context.tiles.lanes(self.stmt.tile.dtype) > 1:
+            raise unaligned(self.stmt, self.context)
         layout = self.context.layouts[self.stmt.tile.name]
         at = (self.rows.low, self.columns.low)
         offset = layout.offset(at)
