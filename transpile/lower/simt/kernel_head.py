@@ -152,7 +152,7 @@ def _panel_order(ctx: Context, walk: Walk | None) -> list[CStmt]:
                 *order.comments,
                 f"T.use_swizzle({order.panel}): blocks that run together share tiles of both operands",
             ),
-            remark=f"{'rows' if row else 'columns'} of blocks",
+            remark=f"{'rows' if row else 'columns'} of {'blocks' if walk is None else 'tiles'}",
         ),
         Local(
             dtype=INT32,

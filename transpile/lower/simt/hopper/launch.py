@@ -41,6 +41,7 @@ from tile2c.transpile.lower.simt.hopper.multiply import name_groups
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
 from tile2c.transpile.lower.simt.hopper.parts import Parts, parts_choice, parts_of, with_parts
 from tile2c.transpile.lower.simt.hopper.policies import with_policies
+from tile2c.transpile.lower.simt.hopper.panels import with_panels_of_waves
 from tile2c.transpile.lower.simt.hopper.producer import produce
 from tile2c.transpile.lower.simt.hopper.roles import RING_STAGES, Roles, TileLoad, plan_roles
 from tile2c.transpile.lower.simt.hopper.stay import (
@@ -171,6 +172,8 @@ class WithRoles(ordinary.LoweredLaunch):
         self.overwritten = overwritten_sums(self.roles, self.zeroed, statements, runs)
         self.stays = self.stays and self.parts is None and may_stay(ctx, self.roles, self.body)
         self.passages = self._passages(plain)
+        if self.stays:
+            ctx.launch = with_panels_of_waves(ctx.launch)
         self.bound = lower_scalars(ctx, self.roles.bound, Place(values={}))
         start, stop = convert(ctx, loop.start, Place(values={})), self.stop
         if self.parts is not None:
@@ -330,10 +333,15 @@ class WithRoles(ordinary.LoweredLaunch):
         """An order that the author did not ask for is not called by his name for it."""
         order = self.ctx.launch.order
         (theirs,) = self.ctx.function.launches
-        if order is None or theirs.order is not None:
+        if order is None or theirs.order == order:
             return lines
         reason = f"Panels of {order.panel} rows of tiles: blocks that run together share operands"
-        return [replace(line, comments=(reason,) if line.comments else ()) for line in lines]
+        words = (reason,)
+        if theirs.order is not None:
+            hint = f"T.use_swizzle({theirs.order.panel})"
+            reason = f"{hint}: of panels of {order.panel} rows, tiles that run together read the least"
+            words = (*order.comments, reason)
+        return [replace(line, comments=words if line.comments else ()) for line in lines]
 
     def _sums(self) -> list[CStmt]:
         """Fragments; sums that the first product overwrites need no zeros."""
