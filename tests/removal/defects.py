@@ -25,7 +25,8 @@ ORDERING = {
                 "order"),
     "wait": ("copies_wait", "copies_wait_all", "cluster_wait", "barrier_wait", "mma_wait",
              "tma_store_wait_read", "tma_store_wait",
-             "WaitFlag", "CrossCoreWaitFlag"),
+             "WaitFlag", "CrossCoreWaitFlag", "__sync_compute", "__sync_io",
+             "__sync_io_move_compute"),
     "commit": ("copies_commit", "mma_commit", "tma_store_commit"),
     "arrival": ("barrier_expect", "barrier_bytes", "barrier_arrive", "barrier_arrive_behind",
                 "threads_arrive", "cluster_arrive", "barrier_init", "SetFlag",
@@ -42,7 +43,7 @@ _TAKEN = re.compile(r"\w+ = \w+\.DeQue<\w+>\(\);")
 _HANDED = re.compile(r"(LocalTensor<\w+>) \w+ = (\w+\.AllocTensor<\w+>\(\);)")
 _IF = re.compile(r"\bif \(")
 _LEAVES = re.compile(r"\s*\{?\s*(continue|return|break);")
-_PREFILL = re.compile(r"\s*\{\s*(?:Duplicate|clear_tile)\(")
+_PREFILL = re.compile(r"\s*\{\s*(?:Duplicate|clear_tile|__bang_write_zero)\(")
 _CHOICE = re.compile(
     r"(?<![<>=!])=\s+(?!.*\bmin\()([^;=?]*[<>=][^;?]*?) \? ([^;:]*?) : (0|0\.f|half\(0\.f\)|T\(0\.f\));"
 )
@@ -95,7 +96,7 @@ def _with_switch(text: str) -> str:
 def _kernels(text: str) -> Iterator[tuple[int, int]]:
     """Where the bodies of kernels stand: entries, and the functions that several of them share."""
     shared = r"static __device__ void \w+_(?:block|produce|consume)\("
-    head = rf'^(?:extern "C" __global__|{shared})'
+    head = rf'^(?:extern "C" __(?:mlu_)?global__|{shared})'
     for found in re.finditer(head, text, re.MULTILINE):
         start = re.compile(r"\) \{.*\n").search(text, found.start()).end()  # type: ignore[union-attr]
         yield start, text.index("\n}", start)

@@ -125,7 +125,7 @@ def _tried(case: Case, target: str, folder: Path) -> dict[Defect, bool]:
     """Each defect of the kernel, and whether it is reported."""
     os.environ.setdefault("TILE2C_EMULATE_SECONDS", "20")
     tile2c.build(SAMPLES / f"{case.kernel}.py", folder, target, case.choices, backend="emulate")
-    (path,) = (p for p in folder.iterdir() if p.suffix in (".cu", ".hip", ".cpp"))
+    (path,) = (p for p in folder.iterdir() if p.suffix in (".cu", ".hip", ".cpp", ".mlu"))
     text, defects = switched(path.read_text())
     path.write_text(text)
     (kernel,) = tile2c.load(folder, "emulate", check="races,memory").values()
