@@ -54,7 +54,7 @@ def test_numbers_are_right(tmp_path: Path, case: str) -> None:
         assert right(tmp_path, "product", defines, inputs("product", defines, m, n, k)), (m, n, k)
 
 
-def test_as_many_parts_as_fill_the_device_and_have_rounds(tmp_path: Path) -> None:
+def test_as_many_parts_as_pay_and_have_rounds(tmp_path: Path) -> None:
     build(tmp_path, "product", FEW)
     (entry,) = json.loads((tmp_path / "tile2c.json").read_text())["kernels"]
     direct = [x for x in entry["launch"] if x["when"] and x["when"].startswith("K % 8 == 0")]

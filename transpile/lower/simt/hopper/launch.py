@@ -39,7 +39,13 @@ from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwr
 from tile2c.transpile.lower.simt.hopper.long_first import long_blocks_first
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
-from tile2c.transpile.lower.simt.hopper.parts import Parts, parts_choice, parts_of, with_parts
+from tile2c.transpile.lower.simt.hopper.parts import (
+    PARTS_NOTE,
+    Parts,
+    parts_choice,
+    parts_of,
+    with_parts,
+)
 from tile2c.transpile.lower.simt.hopper.policies import with_policies
 from tile2c.transpile.lower.simt.hopper.panels import with_panels_of_waves
 from tile2c.transpile.lower.simt.hopper.producer import produce
@@ -509,7 +515,8 @@ class WithRoles(ordinary.LoweredLaunch):
         name = self.ctx.function.name
         launches = with_parts(self.ctx, self.roles, name, plan.launches)
         choice = parts_choice(launches)
-        return replace(plan, launches=launches, choices=(*plan.choices, choice))
+        notes = (*plan.notes, PARTS_NOTE)
+        return replace(plan, launches=launches, choices=(*plan.choices, choice), notes=notes)
 
     def own_constants(self) -> tuple[Const, ...]:
         """The ring's depth, where it is not the author's number."""

@@ -44,7 +44,11 @@ from tile2c.transpile.render.expressions import CPrinter
 _FEW = 64  # rows of a product that is bound by its weights
 _COUNTS = (8, 4, 2)  # blocks of a cluster; 8 run on every device
 _ROUNDS = 4  # that a block has at least, or its start and end cost more than it saves
-_BLOCKS = 132  # SMs; blocks that share one gain nothing from more parts
+PARTS_NOTE = (
+    "parts    where tiles are few, 2, 4 or 8 blocks of a cluster share the rounds of each (grid z)"
+)
+# Clusters that fill the device start late: beyond half of its SMs they cost more than they save.
+_BLOCKS = 66
 
 
 @record(kw_only=True)
@@ -78,7 +82,7 @@ def parts_of(
     first, last = (ctx.namer.ours(f"{name}_{x}", f"rounds_{x}") for x in ("first", "last"))
     start = b.mul(b.local(part), b.local(share))
     end = call("min", b.add(b.local(first), b.local(share)), stop)
-    why = f"The {parts} blocks of a cluster share the rounds: more SMs load at once."
+    why = "The blocks of a cluster share the rounds: more SMs load at once."
 
     def names(*pairs: tuple[str, Expr]) -> tuple[Declarator, ...]:
         return tuple(Declarator(name=x, value=y) for x, y in pairs)
@@ -230,7 +234,7 @@ def _each(
 def with_parts(
     ctx: Context, roles: Roles, entry: str, launches: Sequence[LaunchPlan]
 ) -> tuple[LaunchPlan, ...]:
-    """Launches of the entry with as many parts as fill the device, before the one that has one part."""
+    """Launches of the entry with as many parts as pay, before the one that has one part."""
     printer = CPrinter(ctx.target.dialect)
     rounds = printer(b.for_host(roles.loop.stop))
     found: list[LaunchPlan] = []
@@ -253,5 +257,5 @@ def parts_choice(launches: Sequence[LaunchPlan]) -> Choice:
     return Choice(
         name="parts of K",
         value=", ".join(map(str, [1, *counts])),
-        reason="blocks of a cluster share the rounds of a tile, as many as fill the device",
+        reason="blocks of a cluster share the rounds of a tile, as many as half of the SMs hold",
     )
