@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tile2c
-from cores_harness import PROGRAMS, SAMPLES, arguments, built, lowered
+from cores_harness import SAMPLES, arguments, built, lowered, program
 from tile2c.runtime.errors import KernelError
 from tile2c.transpile.ir.interpret import run
 
 
-def fails_without(path: Path, tmp_path: Path, line: int, sizes: dict[str, int]) -> bool:
+def fails_without(
+    path: Path,
+    tmp_path: Path,
+    line: int,
+    sizes: dict[str, int],
+    defines: Mapping[str, object] = {},
+) -> bool:
     """Whether the kernel is reported, or computes something else, when one line is gone."""
     out = tmp_path / "out"
     if not out.exists():
-        built(path, out, {})
-    form = lowered(path, {})
+        built(path, out, defines)
+    form = lowered(path, defines)
     file = out / json.loads((out / "tile2c.json").read_text())["kernels"][0]["file"]
     whole = file.read_text("utf-8")
     lines = whole.split("\n")
@@ -52,16 +59,24 @@ def waits(text: str) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "sizes"),
-    [("row_sum", {"M": 700, "N": 700}), ("bfloat16", {"M": 700, "N": 100})],
+    ("name", "sizes", "defines"),
+    [
+        ("row_sum", {"M": 700, "N": 700}, {}),
+        ("bfloat16", {"M": 700, "N": 100}, {}),
+        ("transpose_scale_bias", {"M": 700, "N": 700}, {}),
+        ("cumsum", {"M": 330, "N": 1200}, {}),
+        ("top_k", {"M": 1300}, {"N": 128}),
+    ],
 )
-def test_every_wait_is_needed(name: str, sizes: dict[str, int], tmp_path: Path) -> None:
-    path = SAMPLES / f"{name}.py" if name == "row_sum" else PROGRAMS / f"{name}.py"
-    text = lowered(path, {}).text
+def test_every_wait_is_needed(
+    name: str, sizes: dict[str, int], defines: dict[str, object], tmp_path: Path
+) -> None:
+    path = program(name)
+    text = lowered(path, defines).text
     kept = [
         text.split("\n")[line].strip()
         for line in waits(text)
-        if not fails_without(path, tmp_path, line, sizes)
+        if not fails_without(path, tmp_path, line, sizes, defines)
     ]
     assert not kept
 

@@ -267,7 +267,9 @@ def _learnt(state: frozenset[Pending], before: Unit, after: Unit) -> frozenset[P
 
 def _surely_ends(loop: Loop | WhileLoop) -> bool:
     """Whether its body is done from end to end at least once."""
-    if not isinstance(loop, Loop) or any(isinstance(step, Leave) for step in _all_inside(loop.body)):
+    if not isinstance(loop, Loop) or any(
+        isinstance(step, Leave) for step in _all_inside(loop.body)
+    ):
         return False
     start, stop, step = (constant_of(part) for part in (loop.start, loop.stop, loop.step))
     if start is None or stop is None or step is None:
