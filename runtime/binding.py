@@ -43,7 +43,7 @@ def bind(record: KernelRecord, args: Sequence[object], keywords: Mapping[str, ob
     fresh = [item for item in record.arguments if item.is_out and item.name not in tensors]
     like = next(iter(tensors.values()), None)
     for argument in fresh:
-        tensors[argument.name] = _allocated(record, argument, like, sizes)
+        tensors[argument.name] = _allocated(argument, like, sizes)
     ordered = {a.name: tensors[a.name] for a in record.arguments if a.kind == "tensor"}
     return Bound(ordered, scalars, sizes.values, tuple(a.name for a in fresh))
 
@@ -195,9 +195,7 @@ def _row_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def _allocated(
-    record: KernelRecord, argument: Argument, like: TensorView | None, sizes: _Sizes
-) -> TensorView:
+def _allocated(argument: Argument, like: TensorView | None, sizes: _Sizes) -> TensorView:
     try:
         shape = [evaluate(extent, sizes.values) for extent in argument.shape]
     except ExpressionError as error:

@@ -97,7 +97,7 @@ def _problem(found: TensorMap) -> str | None:
     """The first of the driver's rules that the map breaks, in words."""
     rank, inner = len(found.dims), found.box[0] * found.element_bytes
     if found.corners is not None:
-        return _im2col_problem(found) or _common_problem(found, rank, inner)
+        return _im2col_problem(found) or _common_problem(found, inner)
     if not 1 <= rank <= 5:
         return f"it has {rank} dimensions, not 1 to 5"
     if (len(found.strides), len(found.box), len(found.element_strides)) != (rank - 1, rank, rank):
@@ -105,7 +105,7 @@ def _problem(found: TensorMap) -> str | None:
     for extent in found.box:
         if not 1 <= extent <= MOST_BOX:
             return f"a box of {extent} is not within 1 to {MOST_BOX}"
-    return _common_problem(found, rank, inner)
+    return _common_problem(found, inner)
 
 
 def _im2col_problem(found: TensorMap) -> str | None:
@@ -132,7 +132,7 @@ def _im2col_problem(found: TensorMap) -> str | None:
     return None
 
 
-def _common_problem(found: TensorMap, rank: int, inner: int) -> str | None:
+def _common_problem(found: TensorMap, inner: int) -> str | None:
     span = {1: 32, 2: 64, 3: 128}.get(found.swizzle)
     if found.address % 16:
         return f"its address {found.address:#x} is not a multiple of 16 bytes"

@@ -56,7 +56,7 @@ def view(value: object, name: str) -> TensorView:
     if module == "numpy" and type(value).__name__ in ("ndarray", "memmap"):
         return _numpy(value)
     if hasattr(value, "__cuda_array_interface__"):
-        return _interface(value, "cupy" if module == "cupy" else "interface", name)
+        return _interface(value, "cupy" if module == "cupy" else "interface")
     if hasattr(value, "__dlpack__"):
         from tile2c.runtime.dlpack import view_of
 
@@ -133,7 +133,7 @@ def _torch(tensor: Any) -> TensorView:
     )
 
 
-def _interface(value: Any, framework: Framework, name: str) -> TensorView:
+def _interface(value: Any, framework: Framework) -> TensorView:
     about = value.__cuda_array_interface__
     kind = _kind_of(about["typestr"])
     own = getattr(getattr(value, "dtype", None), "name", None)

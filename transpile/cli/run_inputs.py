@@ -55,7 +55,7 @@ def arguments_for(
         elif argument.kind == "scalar":
             found[argument.name] = _random_scalar(argument.dtype, rng)
         else:
-            array = _random(argument, _shape(record, argument, sizes), rng)
+            array = _random(argument, _shape(argument, sizes), rng)
             found[argument.name] = _strided(argument, array, sizes)
     return found
 
@@ -106,7 +106,7 @@ def copied(array: Any) -> Any:
     return found
 
 
-def _shape(record: KernelRecord, argument: Argument, sizes: Mapping[str, int]) -> tuple[int, ...]:
+def _shape(argument: Argument, sizes: Mapping[str, int]) -> tuple[int, ...]:
     try:
         shape = [evaluate(extent, sizes) for extent in argument.shape]
     except ExpressionError as error:

@@ -50,7 +50,7 @@ def check_folder(
                 path = beside(file, companion.name)
                 found = decide.find(folder, path, held)
                 other = replace(kernel, text=companion.text)
-                _check_text(folder, path, other, found, diagnostics, pristine)
+                _check_text(path, other, found, diagnostics, pristine)
     _check_left(folder, manifest, files, scope, diagnostics, pristine)
 
 
@@ -69,7 +69,7 @@ def _check_kernel(
         if not (folder / path).is_file():
             help = "run the same command with --compile"
             diagnostics.error("T2C608", f"{path} is missing", None, help=help, file=path)
-    if not _check_text(folder, file, kernel, found, diagnostics, pristine):
+    if not _check_text(file, kernel, found, diagnostics, pristine):
         return
     text = header.sign(kernel.text)
     expected = entry_for(kernel, file, text, scope.defines, [])
@@ -82,7 +82,6 @@ def _check_kernel(
 
 
 def _check_text(
-    folder: Path,
     file: str,
     kernel: GeneratedKernel,
     found: decide.Found,

@@ -208,7 +208,7 @@ def _prim_parameters(ev: Language, closure: Closure, scope: Scope) -> list[Param
             if _is_number(ev, arg.annotation) and closure.scope.find(arg.arg) is None:
                 ev.define(shapes, arg.arg, ex.size(arg.arg, ev.span(arg)))
         for arg in args:
-            kind = _annotated(ev, arg, arg.annotation)
+            kind = _annotated(ev, arg.annotation)
             if kind is None and arg.annotation is None:
                 _untyped(ev, closure, arg)
             if kind is None:
@@ -228,7 +228,7 @@ def _is_number(ev: Language, annotation: ast.expr | None) -> bool:
         return False
 
 
-def _annotated(ev: Language, at: ast.AST, annotation: ast.expr | None) -> TensorType | DType | None:
+def _annotated(ev: Language, annotation: ast.expr | None) -> TensorType | DType | None:
     """The type that an annotation names; None where it names none, after an error if it should."""
     if annotation is None:
         return None
@@ -321,7 +321,7 @@ class _EagerParameters:
                 continue
             with ev.inside(Frame(self.scope, self.closure.source)):
                 if arg.annotation is not None:
-                    kind = _annotated(ev, arg, arg.annotation)
+                    kind = _annotated(ev, arg.annotation)
                     if kind is not None:
                         self.found[arg.arg] = _declare(ev, self.scope, arg.arg, arg, kind)
         self._check_untyped(ev)
@@ -341,7 +341,7 @@ class _EagerParameters:
         name = node.target.id
         if name not in self.order:
             raise ev.fail("T2C247", f"{name} is no parameter of {self.closure.name}", node.target)
-        kind = _annotated(ev, node, node.annotation)
+        kind = _annotated(ev, node.annotation)
         if kind is None:
             ev.define(self.scope, name, Poison())
         else:

@@ -218,13 +218,12 @@ def _named(
             module, sizes = assemble(made.ev, made.traced, name)
         texts[name] = module.code if len(names) > 1 else ""
         defines = variants[result.variant]
-        kernel = _kernel(source, defines, name, made, module, sizes)
+        kernel = _kernel(defines, name, made, module, sizes)
         kernels.append(replace(kernel, variant=result.variant))
     return kernels, refusals
 
 
 def _kernel(
-    source: Source,
     defines: Defines,
     name: str,
     made: Made,

@@ -27,13 +27,13 @@ def build_statement(b: Builder, node: cst.Call, name: str) -> list[Stmt]:
         args = Arguments(b, node, "T.import_source")
         text = args.text("source", 0, "")
         args.finish()
-        add_source(b, text, node)
+        add_source(b, text)
         return []
     _, function, nodes = _parts(b, node)
     return [Foreign(name=function, args=tuple(_argument(b, arg) for arg in nodes))]
 
 
-def add_source(b: Builder, text: str, node: cst.CSTNode) -> None:
+def add_source(b: Builder, text: str) -> None:
     """C text of the program goes in front of the kernel once."""
     if text.strip():
         b.sources.append(text)
@@ -111,11 +111,11 @@ def _pointer(b: Builder, node: cst.BaseExpression, access: Literal["r", "w", "rw
     else:
         buffer = named_buffer(b, node)
         index = tuple(const(0, dtype=INT32) for _ in buffer.shape)
-    _check_memory(b, buffer, access, node)
+    _check_memory(b, buffer, node)
     return Pointer(buffer=buffer, index=index, access=access)
 
 
-def _check_memory(b: Builder, buffer: Buffer, access: str, node: cst.CSTNode) -> None:
+def _check_memory(b: Builder, buffer: Buffer, node: cst.CSTNode) -> None:
     """Layout of tiles is the compiler's business, so foreign code is given none of them."""
     if buffer.name in b.tile_views:
         b.fail("T2C231", f"{buffer.name} is a view: foreign code is given its base", node)

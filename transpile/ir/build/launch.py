@@ -60,7 +60,7 @@ def _header(b: Builder, node: cst.With, call: cst.Call) -> None:
     threads_node = args.keywords.pop("threads", None)
     cluster_node = args.keywords.pop("cluster_dims", None)
     if (prelude := args.text("prelude", None, "")) != "":
-        add_source(b, prelude, call)
+        add_source(b, prelude)
     nodes = [args.node_of("grid", place) for place in range(len(args.positional))]
     args.finish()
     if len(nodes) > 3:

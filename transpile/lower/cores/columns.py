@@ -5,7 +5,6 @@ reads   `forms.Copy`        writes  `CopyIn` or `CopyOut`, and the call that spr
 
 from __future__ import annotations
 
-from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Binary, Const, Expr, const
 from tile2c.transpile.ir.forms import Region
@@ -24,7 +23,7 @@ from tile2c.transpile.lower.cores.scalars import outside_guard
 
 
 def copy_column(
-    stmt: forms.Copy, tile: Region, tensor: Region, layout: Layout, arrives: bool, context: Context
+    tile: Region, tensor: Region, layout: Layout, arrives: bool, context: Context
 ) -> bool:
     """Lowers the copy and says so, or leaves it where the column has too many elements, an edge
     that needs zeros, or a type that V does not gather."""

@@ -72,7 +72,7 @@ def _between(
         if not _unit_tail(tensor, outer[-1]):
             if len(outer) == 1 and isinstance(stmt, forms.Copy):
                 check_starts(tensor, context)
-                if copy_column(stmt, tile, tensor, layout, arrives, context):
+                if copy_column(tile, tensor, layout, arrives, context):
                     return
             raise failure(
                 "T2C545",
@@ -133,7 +133,7 @@ def _copy_rows(
             extent = context.edge(cut_here, *context.edge_names(key))
         in_front = not context.facts.non_negative(start)
         if in_front:
-            _check_start(stmt, mine, layout, tensor, other, context)
+            _check_start(mine, layout, tensor, other, context)
         if clip is None and not in_front:
             counts.append(context.scalars.lower(extent, context.facts, context.emit))
         else:
@@ -268,7 +268,6 @@ def may_start_before(tensor: Region, start: Expr) -> InputError:
 
 
 def _check_start(
-    stmt: forms.Copy | forms.AtomicTile,
     mine: int,
     layout: Layout,
     tensor: Region,

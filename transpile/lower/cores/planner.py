@@ -195,9 +195,7 @@ class Attempt:
             name=self.function.name,
             summary=self.function.summary,
             comments=self.function.docstring,
-            constants=named_constants(
-                self.function, (*setup, *body), blocks, tiles, self.grid.locals
-            ),
+            constants=named_constants(self.function, (*setup, *body), blocks, self.grid.locals),
             params=parameters(self.function, self.launch, self.context.scalars.handles),
             blocks=blocks,
             last_block=self.grid.last,
@@ -385,7 +383,6 @@ def named_constants(
     function: forms.Function,
     steps: tuple[Step, ...],
     blocks: Expr,
-    tiles: dict[str, Tile],
     locals: tuple[Local, ...],
 ) -> tuple[Const, ...]:
     """Named constants that the text mentions: the author's in order, then those of strips."""

@@ -152,7 +152,7 @@ class BlockLowering:
     def _pipelined(self, stmt: Pipelined) -> list[Node]:
         if self.ctx.team is not None:
             return self._serial(stmt, stmt.var, stmt.start, stmt.stop, 1, False)
-        staging = plan_staging(self.ctx, stmt, stmt.body)
+        staging = plan_staging(self.ctx, stmt)
         if staging is not None:
             return lower_pipeline(self.ctx, stmt, staging, self.body)
         if not self.ctx.target.async_copy and int(stmt.num_stages.value) > 1:

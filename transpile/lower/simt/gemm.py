@@ -326,7 +326,7 @@ class _Plain(_Writer):
 
         assert isinstance(fragment, Fragment)
         total = base
-        for holder, extent, weight, place in reversed(row_of_fragment(self.ctx, fragment, dim)):
+        for holder, extent, weight, place in reversed(row_of_fragment(fragment, dim)):
             if holder == "lane":
                 total = b.add(total, self.ctx.thread_digit(weight, extent, place))
             elif value is not None:

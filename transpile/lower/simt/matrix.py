@@ -232,7 +232,7 @@ def name_warps(ctx: Context, gemm: Gemm, plan: MatrixPlan) -> None:
         ctx.wanted_remarks[name] = words
 
 
-def row_of_fragment(ctx: Context, fragment: Fragment, dim: int) -> list[tuple[str, int, int, int]]:
+def row_of_fragment(fragment: Fragment, dim: int) -> list[tuple[str, int, int, int]]:
     """(holder, extent, weight, place) of each digit of one dimension, fastest first."""
     found: list[tuple[str, int, int, int]] = []
     place = 1

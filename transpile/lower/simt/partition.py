@@ -60,7 +60,7 @@ def plan_gemms(ctx: Context, body: Sequence[Stmt], gemms: Sequence[Gemm]) -> dic
     without = _without_instruction(ctx, gemms)
     options = [_options(ctx, gemm, without.get(gemm.c.buffer.name)) for gemm in gemms]
     if prod(len(found) for found in options) > _COMBINATIONS:
-        options = [_best_few(gemm, found) for gemm, found in zip(gemms, options, strict=True)]
+        options = [_best_few(found) for found in options]
     classes = tie(body)[0]
     roots = [
         [classes.find((gemm.c.buffer.name, dim)) for dim in range(len(gemm.c.buffer.shape))]
@@ -89,9 +89,9 @@ def _cheapest(
     return begun[0]
 
 
-def _best_few(gemm: Gemm, options: list[_Option]) -> list[_Option]:
+def _best_few(options: list[_Option]) -> list[_Option]:
     """Those that read the fewest operands, first ones first among equals."""
-    return sorted(options, key=lambda option: _reads(gemm, option.plan))[:_FEW]
+    return sorted(options, key=lambda option: _reads(option.plan))[:_FEW]
 
 
 def tell_plans(ctx: Context, gemms: Sequence[Gemm], plans: dict[int, GemmPlan]) -> None:
@@ -180,7 +180,7 @@ def _cost(
             other = digits.setdefault(root, own)
             apart += [d.owner() for d in other] != [d.owner() for d in own]
         against += _against(gemm, option.plan)
-        reads += _reads(gemm, option.plan)
+        reads += _reads(option.plan)
     for gemm, option, fragments in zip(gemms, candidate, operands, strict=True):
         for side, places in fragments:
             moved += not _fits(ctx, gemm, option.plan, side, [digits.get(root) for root in places])
@@ -194,7 +194,7 @@ def _against(gemm: Gemm, plan: GemmPlan) -> int:
     return {"square": 0, "full_row": plan.warps_n - 1, "full_col": plan.warps_m - 1}[gemm.policy]
 
 
-def _reads(gemm: Gemm, plan: GemmPlan) -> int:
+def _reads(plan: GemmPlan) -> int:
     """Operand elements that a warp reads for a step of K."""
     if isinstance(plan, MicroPlan):
         return 0

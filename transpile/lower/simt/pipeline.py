@@ -57,7 +57,7 @@ class Staging:
     ahead: int  # rounds that loads run ahead
 
 
-def plan_staging(ctx: Context, stmt: Pipelined, body: Sequence[Stmt]) -> Staging | None:
+def plan_staging(ctx: Context, stmt: Pipelined) -> Staging | None:
     """The loads that may run ahead, or None when there are none or the chip copies synchronously.
 
     A load may if it fills a whole shared tile that only this loop reads, from a tensor the kernel does

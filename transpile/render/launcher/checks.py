@@ -48,7 +48,7 @@ def argument_checks(
     return (
         *_sizes(record, c.names, wide),
         *_nulls(record, c),
-        *(_promise(condition, record, c) for condition in record.requires),
+        *(_promise(condition, c) for condition in record.requires),
     )
 
 
@@ -83,7 +83,7 @@ def _symbolic(argument: Argument) -> Sequence[str]:
     return [extent for extent in dict.fromkeys(extents) if names_of(extent)]
 
 
-def _promise(condition: str, record: KernelRecord, c: CExpressions) -> Check:
+def _promise(condition: str, c: CExpressions) -> Check:
     multiple = _MULTIPLE.fullmatch(condition.strip())
     failure = f"!({c(condition)})"
     if multiple is None:

@@ -183,7 +183,7 @@ def _with_finish(
         return body
     new: list[Stmt] = []
     said: list[str] = []
-    gone = {region.name for region in _loaded_only_for(body, biases)} if biases else set()
+    gone = {region.name for region in _loaded_only_for(biases)} if biases else set()
     for place, stmt in enumerate(body):
         if isinstance(stmt, forms.Copy) and stmt.dst.buffer.name in gone:
             continue
@@ -297,7 +297,7 @@ def _start(index: Expr, column: Var) -> Expr | None:
     return None
 
 
-def _loaded_only_for(body: tuple[Stmt, ...], biases: list[Region]) -> list[Buffer]:
+def _loaded_only_for(biases: list[Region]) -> list[Buffer]:
     """Tiles of a bias, which nothing needs once it is read from the tensor."""
     return [bias.buffer for bias in biases if bias.buffer.scope != "global"]
 

@@ -300,7 +300,7 @@ class CubePlanner:
             name=self.function.name,
             summary=self.function.summary,
             comments=self.function.docstring,
-            constants=named_constants(self.function, body, blocks, tiles, self.grid.locals),
+            constants=named_constants(self.function, body, blocks, self.grid.locals),
             params=parameters(
                 self.function, self.function.launches[0], self.context.scalars.handles
             ),
