@@ -85,3 +85,8 @@ def test_rows_of_images(reach: int, target: str, tmp_path: Path) -> None:
 def test_parts_of_rows_that_start_anywhere_stay_refused_on_ascend() -> None:
     with pytest.raises(InputError, match="do not start at multiples of 32 bytes"):
         lowered(SAMPLES / "conv2d.py", {**TILE, **IMAGES["odd"]}, ASCEND)
+
+
+@pytest.mark.parametrize("target", [ASCEND, BANG])
+def test_extents_that_are_arithmetic_of_constants(target: str, tmp_path: Path) -> None:
+    agrees(program("half_rows"), tmp_path, target, {}, 19)
