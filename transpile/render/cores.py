@@ -29,6 +29,7 @@ from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.finish import comment, finish, head
 from tile2c.transpile.render.header import DIGEST
 from tile2c.transpile.render.marks import Marks
+from tile2c.transpile.wording import listed
 
 if TYPE_CHECKING:
     from tile2c.transpile.stage import NormalKernel
@@ -94,7 +95,7 @@ def _head_lines(
 
     file = f"{plan.name}{target.suffix}"
     source = PurePosixPath(kernel.source_file).name
-    sizes = " and ".join(part for part in (", ".join(plan.sizes[:-1]), *plan.sizes[-1:]) if part)
+    sizes = listed(plan.sizes)
     lines = [
         f"from     {source} by tile2c {__version__}",
         f"target   {target.name} ({target.proven})",

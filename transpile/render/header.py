@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from tile2c.transpile.wording import listed
+
 if TYPE_CHECKING:
     from tile2c.transpile.lower.plan import Plan
     from tile2c.transpile.targets import Target
@@ -27,12 +29,8 @@ def conditions_in_words(conditions: Iterable[str], tensors: Collection[str]) -> 
             aligned.setdefault(tail.removesuffix(" == 0"), []).append(name)
         else:
             rest.append(condition)
-    words = [f"{_listed(names)} at multiples of {size} bytes" for size, names in aligned.items()]
+    words = [f"{listed(names)} at multiples of {size} bytes" for size, names in aligned.items()]
     return ", ".join([*words, *rest])
-
-
-def _listed(names: list[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def head_lines(plan: Plan, target: Target, source_name: str, again: str) -> list[str]:

@@ -36,6 +36,7 @@ from tile2c.transpile.lower.simt.matrix import gemm_extents
 from tile2c.transpile.lower.simt.uses import names_in
 from tile2c.transpile.record import record
 from tile2c.transpile.render.expressions import CPrinter
+from tile2c.transpile.wording import listed
 
 _MOST_GROUPS = 2  # pitches that may be odd each for itself
 # What a product costs more without TMA and what copies cost, on an H200, rounded to the careful side:
@@ -156,8 +157,7 @@ def _all_of(conditions: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    words = " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
-    return f"{words} {'is' if len(names) == 1 else 'are'}"
+    return f"{listed(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 # ---- what can be packed
