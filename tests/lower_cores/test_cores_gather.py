@@ -35,7 +35,8 @@ IMAGES: dict[str, dict[str, object]] = {
 def _extent(extent: Any, images: int) -> int:
     """The number that an extent stands for; the only size that is free counts images."""
     if isinstance(extent, Binary):
-        return _extent(extent.a, images) * _extent(extent.b, images)
+        a, b = _extent(extent.a, images), _extent(extent.b, images)
+        return a // b if extent.op == "//" else a * b
     return int(extent.value) if isinstance(extent, Const) else images
 
 

@@ -196,7 +196,7 @@ class Attempt:
             summary=self.function.summary,
             comments=self.function.docstring,
             constants=named_constants(self.function, (*setup, *body), blocks, self.grid.locals),
-            params=parameters(self.function, self.launch, self.context.scalars.handles),
+            params=parameters(self.function, self.launch, self.context.scalars),
             blocks=blocks,
             last_block=self.grid.last,
             tile=self.grid.tile,
@@ -347,7 +347,7 @@ def written_tensors(launch: forms.Launch) -> frozenset[str]:
 
 
 def parameters(
-    function: forms.Function, launch: forms.Launch, handles: dict[str, str]
+    function: forms.Function, launch: forms.Launch, scalars: Scalars
 ) -> tuple[TensorParam | ScalarParam, ...]:
     read: set[str] = set()
     written: set[str] = set()
@@ -364,9 +364,9 @@ def parameters(
             found.append(
                 TensorParam(
                     name=param.name,
-                    handle=handles[param.name],
+                    handle=scalars.handles[param.name],
                     dtype=tensor.dtype,
-                    shape=tensor.shape,
+                    shape=tuple(scalars.extent(extent) for extent in tensor.shape),
                     role=role,
                     used=tensor.name in read | written,
                 )

@@ -93,6 +93,10 @@ class Scalars:
             help="compute it in a fragment of one element, with T.Parallel(1)",
         )
 
+    def extent(self, extent: Expr) -> Expr:
+        """An extent of a tensor as C: arithmetic of sizes and constants."""
+        return self.lower(extent, Facts(), _no_steps)
+
     def _load(self, expr: Load, facts: Facts, emit: Emit) -> Expr:
         buffer = expr.buffer
         if not buffer.shape or buffer.scope == "variable":
@@ -147,7 +151,7 @@ class Scalars:
             elif total is None:
                 term = part
             else:
-                total = times(_wide(total), shape[dim])
+                total = times(_wide(total), self.extent(shape[dim]))
                 term = part
             total = term if total is None else plus(total, term)
         return total if total is not None else const(0)

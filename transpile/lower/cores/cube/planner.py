@@ -301,9 +301,7 @@ class CubePlanner:
             summary=self.function.summary,
             comments=self.function.docstring,
             constants=named_constants(self.function, body, blocks, self.grid.locals),
-            params=parameters(
-                self.function, self.function.launches[0], self.context.scalars.handles
-            ),
+            params=parameters(self.function, self.function.launches[0], self.context.scalars),
             blocks=blocks,
             last_block=self.grid.last,
             tile=self.grid.tile,
