@@ -216,6 +216,7 @@ class Arc:
     ring: str = ""  # the buffer has several copies, one a round of this loop
     proven: bool = True
     witness: str = "always"
+    taker: str = ""  # the array that comes in the same bytes, where the sink touches another one
 
 
 @record(kw_only=True)

@@ -254,6 +254,7 @@ def _target(arch: str, static_shared: int, max_shared: int, summary: str) -> Sim
         static_shared=static_shared,
         max_shared=max_shared,
         async_copy=(4, 8, 16) if number >= 80 else (),
+        results_in_rows=number >= 80,
         bulk_copy=number >= 90 and arch.endswith("a"),
         warpgroup_matrix=arch == "sm_90a",
         matrix=_matrix(number),

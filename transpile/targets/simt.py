@@ -80,6 +80,7 @@ class SimtTarget(Target):
     register_file: int = 65536  # registers that the threads of a block share
     banks: int = 32
     vector_bytes: int = 16  # widest access of one thread
+    results_in_rows: bool = False  # matrix instructions' results leave faster through a shared tile
     lone_types: frozenset[str] = frozenset()  # elements that never move several at once
     atomics: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     # (operation, element type) -> C function and the type it takes, where that is another

@@ -20,6 +20,7 @@ from tile2c.transpile.record import record
 from tile2c.transpile.targets.simt import SimtTarget
 
 if TYPE_CHECKING:
+    from tile2c.transpile.lower.simt.overlay import Group
     from tile2c.transpile.lower.simt.running import Running
 
 # An asynchronous copy is always inside its tensor, or with all of its bytes or none, or in part.
@@ -105,7 +106,8 @@ class Context:
     )  # named parts of coordinates
     teams: dict[tuple[int, int], int] = field(default_factory=dict)  # range -> its barrier
     named_barriers: frozenset[int] = frozenset()  # numbers that the author uses himself
-    overlays: tuple[tuple[str, ...], ...] = ()  # shared arrays that lie in the same bytes
+    overlays: tuple[Group, ...] = ()  # shared arrays that lie in the same bytes
+    leaving: set[str] = field(default_factory=set)  # shared tiles that results leave through
     team: tuple[int, int] | None = None  # (first, count): the threads that do what is lowered now
     divergent: bool = False  # here only some of the threads run
     handed: dict[str, Buffer] = field(default_factory=dict)  # fragment -> the tile it goes through

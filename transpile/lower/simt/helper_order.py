@@ -21,6 +21,7 @@ _ORDER = (
     "store_vector",
     "load_whole_vector",
     "store_whole_vector",
+    "store_pair",
     "copy_async",
     "copy_elements",
     "copies_commit",

@@ -217,7 +217,10 @@ def _fixed_chunks(
     turn: Expr = const(0)
     if turns > 1:
         turn = _scoped(ctx, "turn", "turn_of_copy")
-        frames = [changed(loop_over(_variable(turn), const(turns)), unroll=turns <= 16)]
+        # Nothing waits behind the stores of rows that leave: once is enough of their code.
+        once = any(load.buffer.name in ctx.leaving for load in all_loads(loop.body))
+        frame = loop_over(_variable(turn), const(turns))
+        frames = [changed(frame, unroll=turns <= 16 and not once, rolled=once)]
     thread = ctx.thread()
     if ctx.threads % row == 0 and chunks % ctx.threads == 0 and last > 0:
         # Whole rows a turn: the column stays the thread's own.

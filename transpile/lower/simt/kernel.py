@@ -61,19 +61,19 @@ from tile2c.transpile.lower.simt.loop_phases import tile_phases
 from tile2c.transpile.lower.simt.names import Namer
 from tile2c.transpile.lower.simt.operands import Gemms, settle_gemms
 from tile2c.transpile.lower.simt.outer_statements import walk
-from tile2c.transpile.lower.simt.overlay import overlays
+from tile2c.transpile.lower.simt.overlay import Group, in_place_of_dead, overlays
 from tile2c.transpile.lower.simt.padding import harmless_padding
 from tile2c.transpile.lower.simt.replicas import keep_replicas_apart
+from tile2c.transpile.lower.simt.result_rows import through_rows
 from tile2c.transpile.lower.simt.scan import scans_on_shared
 from tile2c.transpile.lower.simt.scan_registers import fits, in_registers
 from tile2c.transpile.lower.simt.shared import (
     choose_layouts,
-    declare,
     share_functions,
-    shared_sizes,
     spread_loops,
     swizzle_helpers,
 )
+from tile2c.transpile.lower.simt.shared_memory import declare, shared_sizes
 from tile2c.transpile.lower.simt.shifted_loops import count_from_shifts
 from tile2c.transpile.lower.simt.signature import (
     argument,
@@ -103,6 +103,10 @@ from tile2c.transpile.record import record
 from tile2c.transpile.targets.simt import SimtTarget
 
 _MOST_HANDOVERS = 200
+
+
+class NoRoomForRows(Exception):
+    """No dead tiles are as large as those that results would leave through."""
 
 
 def lower_function(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> Plan:
@@ -154,15 +158,21 @@ def _lower_launch(
             return found
         reason = found
 
-    def lowered(pitches: dict[Expr, int] | None = None) -> LoweredLaunch:
-        return LoweredLaunch(
+    def lowered(in_rows: bool, pitches: dict[Expr, int] | None = None) -> LoweredLaunch:
+        found = LoweredLaunch(
             function, launch, target, diagnostics, variant=pitches is not None, pitches=pitches,
-            taken=taken, names=names.copy(), only_used=several,
+            taken=taken, names=names.copy(), only_used=several, in_rows=in_rows,
         )  # fmt: skip
+        if pitches is None and found.ctx.wants_variant:
+            return lowered(in_rows, found.ctx.aligned_pitches)
+        return found
 
-    found_one = lowered()
-    if found_one.ctx.wants_variant:
-        found_one = lowered(found_one.ctx.aligned_pitches)
+    known = len(diagnostics.items)
+    try:
+        found_one = lowered(in_rows=True)
+    except NoRoomForRows:
+        del diagnostics.items[known:]
+        found_one = lowered(in_rows=False)
     plan = found_one.plan()
     names.add(found_one.names)  # an attempt that was given up leaves none
     return replace(plan, notes=(*plan.notes, f"path     mma.sync: {reason}")) if reason else plan
@@ -201,8 +211,10 @@ class LoweredLaunch:
         taken: frozenset[str] = frozenset(),
         names: SharedNames | None = None,
         only_used: bool = False,
+        in_rows: bool = False,
     ) -> None:
-        self.names, self.only_used = names or SharedNames(), only_used
+        """`in_rows`: results may leave through shared tiles; raises NoRoomForRows where these do not fit."""
+        self.names, self.only_used, self.in_rows = names or SharedNames(), only_used, in_rows
         known = author_names(function)
         namer = Namer(target.dialect.reserved | taken)
         ours = known - {
@@ -244,6 +256,8 @@ class LoweredLaunch:
         ctx = self.ctx
         ctx.named_barriers = named_barriers(ctx.launch)
         settled = self._settled()
+        if self.in_rows:
+            settled = through_rows(ctx, settled)
         self.body = settled.body
         choose_layouts(ctx, settled.gemms, settled.plans)
         self.zeroed, rest = drop_leading_fills(ctx, self.body)
@@ -254,8 +268,7 @@ class LoweredLaunch:
         nodes = BlockLowering(ctx, frames, settled.plans).whole(rest)
         shared_names = self._shared_between_threads()
         sizes = shared_sizes(ctx, self._tiles_among(names_in(nodes)))
-        scratch = {array.name for array in ctx.arrays}
-        ctx.overlays = overlays(nodes, sizes, scratch, ctx.target.max_shared)
+        ctx.overlays = self._overlays(nodes, sizes)
         try:
             leaves = Divergence(ctx.launch.body).leaves(ctx.launch.body, ("return",))
             placed = place_barriers(
@@ -277,6 +290,18 @@ class LoweredLaunch:
                 ctx.launch.span,
                 help="move the statements out of the condition on the thread index",
             ) from problem
+
+    def _overlays(self, nodes: Sequence[Node], sizes: dict[str, int]) -> tuple[Group, ...]:
+        """Tiles in the same bytes: results on their way out in those of dead operands."""
+        ctx = self.ctx
+        if not ctx.leaving:
+            scratch = {array.name for array in ctx.arrays}
+            return overlays(nodes, sizes, scratch, ctx.target.max_shared)
+        found = in_place_of_dead(nodes, sizes, sorted(ctx.leaving))
+        total = sum(sizes[name] for name in sizes if name not in ctx.leaving)
+        if found is None or total > ctx.target.max_shared:
+            raise NoRoomForRows
+        return found
 
     def _used_tiles(self, nodes: Sequence[Node]) -> list[Buffer]:
         return self._tiles_among(names_in(nodes))

@@ -14,11 +14,25 @@ from tile2c.transpile.lower.simt.uses import names_in
 
 Path = tuple[int, ...]
 Life = tuple[Path, Path]  # the first and the last step that names an array
+Layer = tuple[str, ...]  # arrays that lie side by side
+Group = tuple[Layer, ...]  # layers that lie in the same bytes, one after the other in time
+
+ALIGNMENT = 128  # bytes, of every tile
+
+
+def layer_bytes(layer: Sequence[str], sizes: Mapping[str, int]) -> int:
+    """Bytes of arrays that lie side by side."""
+    return sum(-(-sizes.get(name, 0) // ALIGNMENT) * ALIGNMENT for name in layer)
+
+
+def group_bytes(group: Group, sizes: Mapping[str, int]) -> int:
+    """Bytes of a group: those of its largest layer."""
+    return max(layer_bytes(layer, sizes) for layer in group)
 
 
 def overlays(
     nodes: Sequence[Node], sizes: Mapping[str, int], scratch: set[str], most: int
-) -> tuple[tuple[str, ...], ...]:
+) -> tuple[Group, ...]:
     """Groups of tiles that share their bytes, so that at most `most` are taken; as few as will do.
 
     sizes     bytes of each array of the block
@@ -39,7 +53,32 @@ def overlays(
         first, second = max(pairs, key=lambda pair: _saved(sizes, *pair))
         groups[groups.index(first)] = tuple(sorted((*first, *second), key=lambda x: lives[x]))
         groups.remove(second)
-    return tuple(group for group in groups if len(group) > 1)
+    return tuple(tuple((name,) for name in group) for group in groups if len(group) > 1)
+
+
+def in_place_of_dead(
+    nodes: Sequence[Node], sizes: Mapping[str, int], guests: Sequence[str]
+) -> tuple[Group, ...] | None:
+    """`guests` in the bytes of tiles that nothing touches any more; None where these are too few.
+
+    Tiles that are dead lie side by side under the first guest; the next ones follow in the same bytes.
+    """
+    lives = _lives(nodes, sizes)
+    first, *later = sorted(guests, key=lambda name: lives[name])
+    dead = [x for x in sizes if x not in guests and _before(lives[x], lives[first])]
+    enough = [x for x in dead if layer_bytes((x,), sizes) >= layer_bytes((first,), sizes)]
+    hosts = tuple(enough[:1] or dead)  # one that is large enough, else all of them
+    group: Group = (hosts, (first,))
+    for name in later:
+        if not all(_before(lives[x], lives[name]) for layer in group for x in layer):
+            return None
+        group = (*group, (name,))
+    return (group,) if group_bytes(group, sizes) == layer_bytes(hosts, sizes) else None
+
+
+def _before(first: Life, second: Life) -> bool:
+    """Whether one array is dead when the block comes to the other, in whatever loops these lie."""
+    return first[1][:1] < second[0][:1]
 
 
 def _lives(nodes: Sequence[Node], names: Mapping[str, int]) -> dict[str, Life]:

@@ -14,6 +14,7 @@ from tile2c.transpile.ir.expr import Expr
 from tile2c.transpile.lower.plan import Arc, CStmt, Sync
 from tile2c.transpile.lower.simt.barrier_words import reason
 from tile2c.transpile.lower.simt.gaps import OpenArc, Path, cheapest
+from tile2c.transpile.lower.simt.overlay import Group
 from tile2c.transpile.lower.simt.per_thread import apart
 from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step, Team
 from tile2c.transpile.record import record
@@ -32,7 +33,7 @@ def place_barriers(
     nodes: Sequence[Node],
     *,
     leaves: bool = False,
-    overlays: Sequence[tuple[str, ...]] = (),
+    overlays: Sequence[Group] = (),
     by_hand: int = 0,
 ) -> tuple[tuple[Node, ...], tuple[Arc, ...]]:
     """The nodes with barriers between them, each with the arcs it orders; and all arcs.
@@ -71,11 +72,11 @@ class _Tree:
     def __init__(
         self,
         nodes: Sequence[Node],
-        overlays: Sequence[tuple[str, ...]] = (),
+        overlays: Sequence[Group] = (),
         threads: int = 0,
     ) -> None:
         self.threads, self.by_hand = threads, threads > 0
-        self.bytes_of = {name: group[0] for group in overlays for name in group}
+        self.over = _in_same_bytes(overlays)
         self.nodes = tuple(nodes)
         self.places: list[_Place] = []
         self.runs: dict[Path, bool] = {}
@@ -121,8 +122,9 @@ class _Tree:
             return found
         for first in _effects(source.step):
             for second in sink.step.accesses:
-                places = [self.bytes_of.get(x.buffer, x.buffer) for x in (first, second)]
-                if places[0] != places[1] or not (first.write or second.write):
+                alike = first.buffer == second.buffer
+                alike = alike or second.buffer in self.over.get(first.buffer, ())
+                if not alike or not (first.write or second.write):
                     continue
                 if first.buffer != second.buffer and not second.write:
                     continue  # it reads what was written since, which comes behind that write
@@ -198,6 +200,7 @@ class _Tree:
                 witness="always"
                 if loop is None
                 else f"the loop runs at least {distance + 1} times",
+                taker=second.buffer if first.buffer != second.buffer else "",
             ),
             gaps,
         )
@@ -369,6 +372,16 @@ def _barrier(orders: _Orders, call: Expr | None) -> Step:
 def _effects(step: Step) -> list[Access]:
     """What a step has done when it is over: asynchronous writes count where they complete."""
     return [access for access in step.accesses if not access.asynchronous] + list(step.completes)
+
+
+def _in_same_bytes(overlays: Sequence[Group]) -> dict[str, set[str]]:
+    """For each array the others that its bytes may hold: those of the other layers of its group."""
+    found: dict[str, set[str]] = {}
+    for group in overlays:
+        for layer in group:
+            others = {name for other in group if other is not layer for name in other}
+            found.update((name, others) for name in layer)
+    return found
 
 
 def _common(a: Path, c: Path) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Binary, Buffer, Expr, Load, Select, Var, const
+from tile2c.transpile.ir.expr import Binary, Buffer, Cast, Expr, Load, Select, Var, const
 from tile2c.transpile.ir.forms import Let, Stmt, Store
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.facts import linear
@@ -37,6 +37,9 @@ from tile2c.transpile.lower.simt.running import step_of
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.values import Place, convert, guards, offset, shared_element
 
+# Of what the sums are, and of what they become: float32 is kept, halves are rounded two at once.
+_PAIRS = frozenset(("float32", kind) for kind in ("float16", "bfloat16", "float32"))
+
 
 class VectorMoves:
     """The statements of one vector of iterations."""
@@ -57,7 +60,7 @@ class VectorMoves:
         alike, rest = alike_along(self.loop.body, self.last)
         self.varying = named_inside(rest)
         self.before += lower_scalars(self.ctx, alike, self.it.place)
-        direct = self._direct(rest)
+        direct = self._direct(rest) or self._pair(rest)
         if direct is not None:
             return direct
         place = element_place(self.it, self.last)
@@ -179,6 +182,28 @@ class VectorMoves:
             if uses((*self.before, *calls), let.var.name):
                 self.before[known:known] = lower_scalars(self.ctx, (let,), self.it.place)
         return (*self.before, *calls)
+
+    def _pair(self, body: tuple[Stmt, ...]) -> tuple[CStmt, ...] | None:
+        """Two sums on their way out are rounded by one instruction, which needs no array in between."""
+        if len(body) != 1 or not isinstance(store := body[0], Store) or self.it.width != 2:
+            return None
+        value = store.value
+        held = value.a if isinstance(value, Cast) else value
+        if store.buffer.name not in self.ctx.leaving or not isinstance(held, Load):
+            return None
+        kinds = (held.dtype.name, store.buffer.dtype.name)
+        if kinds not in _PAIRS or not self._moves_as_vector(store.buffer, store.index):
+            return None
+        where = next(key for key, digit in self.it.place.digits.items() if digit == self._v())
+        values: list[Expr] = []
+        for number in (0, 1):
+            digits = {**self.it.place.digits, where: const(number)}
+            place = replace(self.it.place, digits=digits)
+            one = replace(self.it, place=place, vector=const(number))
+            values.append(convert(self.ctx, held, element_place(one, self.last)))
+        self.ctx.need("store_pair", type=kinds[1])
+        args = (self._address(store.buffer, store.index), *values)
+        return (*self.before, Do(call=CCall(dtype=INT32, function="store_pair", args=args)))
 
     def _direct_calls(self, stmt: Store, source: Load) -> tuple[CStmt, ...] | None:
         buffer = stmt.buffer

@@ -5,8 +5,8 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin conv2d.cu -o conv2d.cubin
 //   launch   grid (1, (N * 64 * 64 + 127) / 128), block 128, no dynamic shared memory
 //   sizes    N is free
-//   needs    data and kernel at multiples of 16 bytes, out at multiples of 4 bytes
-//   text     sha256 b2d7129fa9c5  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    data, kernel and out at multiples of 16 bytes
+//   text     sha256 12e108a08d0f  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int H = 64;
@@ -23,16 +23,28 @@ constexpr int num_stages = 3;
 // Registers have no address: a loop that counts through them is unrolled.
 #define UNROLL _Pragma("unroll")
 
-// The body is long and runs a few times: unrolled, it would only be more code to fetch.
+// Unrolled, such a loop would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
 
 // data_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
-static __device__ int data_col(int row, int col) { return (col / 8 ^ row / 2 % 4) * 8; }
+static __device__ int data_col(unsigned row, unsigned col) { return (col / 8 ^ row / 2 % 4) * 8; }
 
-// kernel_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read
-// together fall into different groups of banks.
-static __device__ int kernel_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+// kernel_shared and out_tile: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that
+// are read together fall into different groups of banks.
+static __device__ int tile_col(unsigned row, unsigned col) {
+    return (col / 8 ^ row % 8) * 8 + col % 8;
+}
+
+struct Shared {
+    union {  // in the same bytes, one after the other: data_shared and kernel_shared, then out_tile
+        struct {
+            alignas(128) half data_shared[num_stages][block_M][block_K];  // 24 KiB
+            alignas(128) half kernel_shared[num_stages][block_K][block_N];  // 24 KiB
+        };
+        alignas(128) half out_tile[block_M][block_N];  // 32 KiB
+    };
+};
 
 // `n` neighbours that move in one access.
 template <typename T, int n>
@@ -40,10 +52,21 @@ struct alignas(n * sizeof(T)) Pack {
     T at[n];
 };
 
+// Reads n neighbours in one access.
+template <typename T, int n>
+static __device__ void load_vector(T (&dst)[n], const T* src) {
+    *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+}
+
 // Writes n neighbours in one access.
 template <typename T, int n>
 static __device__ void store_vector(T* dst, const T (&src)[n]) {
     *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+}
+
+// Rounds two neighbours together and writes them in one access.
+static __device__ void store_pair(half* dst, float x, float y) {
+    *reinterpret_cast<half2*>(dst) = __floats2half2_rn(x, y);
 }
 
 // Starts the copy of n neighbours to shared memory.
@@ -107,8 +130,10 @@ extern "C" __global__ void __launch_bounds__(128) conv2d(
     const half* __restrict__ data,  // [N, H, W, C]
     const half* __restrict__ kernel,  // [K, K, C, F]
     half* __restrict__ out) {  // [N, OH, OW, F]
-    __shared__ __align__(128) half data_shared[num_stages][block_M][block_K];  // 24 KiB
-    __shared__ __align__(128) half kernel_shared[num_stages][block_K][block_N];  // 24 KiB
+    __shared__ Shared shared;  // 48 KiB
+    auto& data_shared = shared.data_shared;
+    auto& kernel_shared = shared.kernel_shared;
+    auto& out_tile = shared.out_tile;
     float out_local[4][8][4] = {};  // [block_M, block_N] over the block; T.clear(out_local)
 
     const int bx = blockIdx.x, by = blockIdx.y;
@@ -136,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(128) conv2d(
         UNROLL
         for (int turn = 0; turn < 4; ++turn) {
             const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
-            copy_async<8>(&kernel_shared[fill][i][kernel_col(i, j)], kernel_src + turn * 8 * F);
+            copy_async<8>(&kernel_shared[fill][i][tile_col(i, j)], kernel_src + turn * 8 * F);
         }
         kernel_src += block_K * F;
         fill = fill + 1 < num_stages ? fill + 1 : 0;
@@ -166,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(128) conv2d(
             }
             for (int n = 0; n < 4; ++n) {
                 const int row = k + lane % 16, col = warp_n + n * 16 + lane / 16 * 8;
-                load_matrices_transposed(b[n], &kernel_shared[stage][row][kernel_col(row, col)]);
+                load_matrices_transposed(b[n], &kernel_shared[stage][row][tile_col(row, col)]);
             }
             for (int m = 0; m < 4; ++m)
                 for (int n = 0; n < 8; ++n)
@@ -174,16 +199,26 @@ extern "C" __global__ void __launch_bounds__(128) conv2d(
         }
         stage = stage + 1 < num_stages ? stage + 1 : 0;
     }
+    // nobody still touches data_shared and kernel_shared, whose bytes out_tile takes
+    __syncthreads();
 
     // T.copy(out_local, out_flat[by * block_M, bx * block_N])
     UNROLL
     for (int m = 0; m < 4; ++m)
-        for (int h = 0; h < 2; ++h)
-            for (int n = 0; n < 8; ++n) {
+        for (int n = 0; n < 8; ++n)
+            for (int h = 0; h < 2; ++h) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = warp_n + n * 8 + lane % 4 * 2;
-                __align__(4) half out_part[2];
-                for (int v = 0; v < 2; ++v)
-                    out_part[v] = __float2half_rn(out_local[m][n][h * 2 + v]);
-                store_vector(&out[size_t(by * block_M + i) * F + bx * block_N + j], out_part);
+                store_pair(&out_tile[i][tile_col(i, j)], out_local[m][n][h * 2],
+                           out_local[m][n][h * 2 + 1]);
             }
+    __syncthreads();  // out_tile is complete
+
+    // whole rows of out leave together, 16 bytes a thread
+    ROLLED
+    for (int turn = 0; turn < 16; ++turn) {
+        const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
+        __align__(16) half out_tile_part[8];
+        load_vector(out_tile_part, &out_tile[i][tile_col(i, j)]);
+        store_vector(&out[size_t(by * block_M + i) * F + bx * block_N + j], out_tile_part);
+    }
 }

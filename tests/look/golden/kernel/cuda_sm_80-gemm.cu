@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 4a52559377d0  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 6c82d306b449  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -16,22 +16,40 @@ constexpr int num_stages = 3;
 // Registers have no address: a loop that counts through them is unrolled.
 #define UNROLL _Pragma("unroll")
 
-// The body is long and runs a few times: unrolled, it would only be more code to fetch.
+// Unrolled, such a loop would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
-static __device__ int A_col(int row, int col) { return (col / 8 ^ row / 2 % 4) * 8; }
+static __device__ int A_col(unsigned row, unsigned col) { return (col / 8 ^ row / 2 % 4) * 8; }
 
-// B_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
-// fall into different groups of banks.
-static __device__ int B_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+// B_shared and C_tile: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are
+// read together fall into different groups of banks.
+static __device__ int tile_col(unsigned row, unsigned col) {
+    return (col / 8 ^ row % 8) * 8 + col % 8;
+}
+
+struct Shared {
+    union {  // in the same bytes, one after the other: A_shared and B_shared, then C_tile
+        struct {
+            alignas(128) half A_shared[num_stages][block_M][block_K];  // 24 KiB
+            alignas(128) half B_shared[num_stages][block_K][block_N];  // 24 KiB
+        };
+        alignas(128) half C_tile[block_M][block_N];  // 32 KiB
+    };
+};
 
 // `n` neighbours that move in one access.
 template <typename T, int n>
 struct alignas(n * sizeof(T)) Pack {
     T at[n];
 };
+
+// Reads n neighbours in one access.
+template <typename T, int n>
+static __device__ void load_vector(T (&dst)[n], const T* src) {
+    *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+}
 
 // Writes n neighbours in one access if `valid` is positive: none straddles the edge.
 // Where rows are not aligned, element by element.
@@ -44,6 +62,11 @@ static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) 
         for (int v = 0; v < n; ++v)
             if (v < valid) dst[v] = src[v];
     }
+}
+
+// Rounds two neighbours together and writes them in one access.
+static __device__ void store_pair(half* dst, float x, float y) {
+    *reinterpret_cast<half2*>(dst) = __floats2half2_rn(x, y);
 }
 
 // Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
@@ -105,8 +128,10 @@ static __device__ void gemm_block(const half* __restrict__ A,  // [M, K]
                                   const half* __restrict__ B,  // [K, N]
                                   half* __restrict__ C,  // [M, N]
                                   int M, int N, int K) {
-    __shared__ __align__(128) half A_shared[num_stages][block_M][block_K];  // 24 KiB
-    __shared__ __align__(128) half B_shared[num_stages][block_K][block_N];  // 24 KiB
+    __shared__ Shared shared;  // 48 KiB
+    auto& A_shared = shared.A_shared;
+    auto& B_shared = shared.B_shared;
+    auto& C_tile = shared.C_tile;
     float C_local[4][8][4] = {};  // [block_M, block_N] over the block; T.clear(C_local)
 
     // Neighbouring blocks share rows of A and columns of B while these are in the cache.
@@ -138,7 +163,7 @@ static __device__ void gemm_block(const half* __restrict__ A,  // [M, K]
             const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
             const int row = ko * block_K + i, col = bx * block_N + j;
             const int valid = row < K ? N - col : 0;
-            copy_async<8, aligned>(&B_shared[fill][i][B_col(i, j)], B_src + size_t(turn * 8) * N,
+            copy_async<8, aligned>(&B_shared[fill][i][tile_col(i, j)], B_src + size_t(turn * 8) * N,
                                    valid);
         }
         A_src += block_K;
@@ -174,7 +199,7 @@ static __device__ void gemm_block(const half* __restrict__ A,  // [M, K]
             }
             for (int n = 0; n < 4; ++n) {
                 const int row = k + lane % 16, col = warp_n + n * 16 + lane / 16 * 8;
-                load_matrices_transposed(b[n], &B_shared[stage][row][B_col(row, col)]);
+                load_matrices_transposed(b[n], &B_shared[stage][row][tile_col(row, col)]);
             }
             for (int m = 0; m < 4; ++m)
                 for (int n = 0; n < 8; ++n)
@@ -182,23 +207,32 @@ static __device__ void gemm_block(const half* __restrict__ A,  // [M, K]
         }
         stage = stage + 1 < num_stages ? stage + 1 : 0;
     }
+    __syncthreads();  // nobody still touches A_shared and B_shared, whose bytes C_tile takes
 
     // T.copy(C_local, C[by * block_M, bx * block_N])
     UNROLL
     for (int m = 0; m < 4; ++m)
-        for (int h = 0; h < 2; ++h)
-            for (int n = 0; n < 8; ++n) {
+        for (int n = 0; n < 8; ++n)
+            for (int h = 0; h < 2; ++h) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = warp_n + n * 8 + lane % 4 * 2;
-                const int row = by * block_M + i, col = bx * block_N + j;
-                if (row >= M) continue;  // the last tile may reach past the edge
-                __align__(4) half C_part[2];
-                for (int v = 0; v < 2; ++v) C_part[v] = __float2half_rn(C_local[m][n][h * 2 + v]);
-                store_whole_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
+                store_pair(&C_tile[i][tile_col(i, j)], C_local[m][n][h * 2],
+                           C_local[m][n][h * 2 + 1]);
             }
+    __syncthreads();  // C_tile is complete
+
+    // whole rows of C leave together, 16 bytes a thread
+    ROLLED
+    for (int turn = 0; turn < 16; ++turn) {
+        const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
+        const int row = by * block_M + i, col = bx * block_N + j;
+        if (row >= M) continue;  // the last tile may reach past the edge
+        __align__(16) half C_tile_part[8];
+        load_vector(C_tile_part, &C_tile[i][tile_col(i, j)]);
+        store_whole_vector<aligned>(&C[size_t(row) * N + col], C_tile_part, N - col);
+    }
 }
 
-// Wide accesses stay aligned: A and B at multiples of 16 bytes, C at multiples of 4 bytes,
-// K % 8 == 0, N % 8 == 0.
+// Wide accesses stay aligned: A, B and C at multiples of 16 bytes, K % 8 == 0, N % 8 == 0.
 extern "C" __global__ void __launch_bounds__(128) gemm(const half* __restrict__ A,  // [M, K]
                                                        const half* __restrict__ B,  // [K, N]
                                                        half* __restrict__ C,  // [M, N]

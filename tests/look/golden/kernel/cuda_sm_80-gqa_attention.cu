@@ -6,8 +6,8 @@
 //   launch   grid ((length + 127) / 128, kv_heads * 4, batch), block 128, 65536 bytes of dynamic
 //            shared memory
 //   sizes    batch, length and kv_heads are free
-//   needs    Q, K and V at multiples of 16 bytes, O at multiples of 4 bytes
-//   text     sha256 6892847bd3ab  (edit freely: `tile2c --merge` keeps your changes)
+//   needs    Q, K, V and O at multiples of 16 bytes
+//   text     sha256 32e2f969b780  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int groups = 4;
@@ -20,14 +20,22 @@ constexpr float scale = 0.12751743074602467f;
 // Registers have no address: a loop that counts through them is unrolled.
 #define UNROLL _Pragma("unroll")
 
+// Unrolled, such a loop would only be more code to fetch.
+#define ROLLED _Pragma("unroll 1")
+
 constexpr float infinity = __builtin_bit_cast(float, 0x7f800000);
 
-// Q_shared, K_shared and V_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows
-// that are read together fall into different groups of banks.
-static __device__ int tile_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+// Q_shared, K_shared, V_shared and O_tile: chunk c of 8 elements of a row lies at c ^ row % 8, so
+// that rows that are read together fall into different groups of banks.
+static __device__ int tile_col(unsigned row, unsigned col) {
+    return (col / 8 ^ row % 8) * 8 + col % 8;
+}
 
 struct Shared {
-    alignas(128) half Q_shared[block_M][dim];  // 32 KiB
+    union {  // in the same bytes, one after the other: Q_shared, then O_tile
+        alignas(128) half Q_shared[block_M][dim];  // 32 KiB
+        alignas(128) half O_tile[block_M][dim];  // 32 KiB
+    };
     alignas(128) half K_shared[num_stages][block_N][dim];  // 16 KiB
     alignas(128) half V_shared[num_stages][block_N][dim];  // 16 KiB
 };
@@ -39,6 +47,12 @@ template <typename T, int n>
 struct alignas(n * sizeof(T)) Pack {
     T at[n];
 };
+
+// Reads n neighbours in one access.
+template <typename T, int n>
+static __device__ void load_vector(T (&dst)[n], const T* src) {
+    *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
+}
 
 // Writes n neighbours in one access.
 template <typename T, int n>
@@ -53,6 +67,11 @@ static __device__ void load_whole_vector(T (&dst)[n], const T* src, int valid) {
     Pack<T, n> read = {};
     if (valid > 0) read = *reinterpret_cast<const Pack<T, n>*>(src);
     *reinterpret_cast<Pack<T, n>*>(dst) = read;
+}
+
+// Rounds two neighbours together and writes them in one access.
+static __device__ void store_pair(half* dst, float x, float y) {
+    *reinterpret_cast<half2*>(dst) = __floats2half2_rn(x, y);
 }
 
 // Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
@@ -148,6 +167,7 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
     auto& Q_shared = shared.Q_shared;
     auto& K_shared = shared.K_shared;
     auto& V_shared = shared.V_shared;
+    auto& O_tile = shared.O_tile;
     float S[2][4][4];  // [block_M, block_N] over the block
     __align__(8) half P[2][4][4];  // [block_M, block_N] over the block
     float acc[2][16][4] = {};  // [block_M, dim] over the block; T.clear(acc)
@@ -336,19 +356,27 @@ extern "C" __global__ void __launch_bounds__(128) gqa_attention(
             for (int h = 0; h < 2; ++h)
                 for (int v = 0; v < 2; ++v)
                     acc[m][n][h * 2 + v] = divided(acc[m][n][h * 2 + v], row_sum[m][h]);
+    __syncthreads();  // nobody still touches Q_shared, whose bytes O_tile takes
 
     // T.copy(acc, O[bz, bx * block_M : (bx + 1) * block_M, by, :])
     UNROLL
     for (int m = 0; m < 2; ++m)
-        for (int h = 0; h < 2; ++h)
-            for (int n = 0; n < 16; ++n) {
+        for (int n = 0; n < 16; ++n)
+            for (int h = 0; h < 2; ++h) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = n * 8 + lane % 4 * 2;
-                const int plane = bx * block_M + i;
-                if (plane >= length) continue;  // the last tile may reach past the edge
-                __align__(4) half O_part[2];
-                for (int v = 0; v < 2; ++v) O_part[v] = __float2half_rn(acc[m][n][h * 2 + v]);
-                store_vector(
-                    &O[((size_t(bz) * length + plane) * (kv_heads * groups) + by) * dim + j],
-                    O_part);
+                store_pair(&O_tile[i][tile_col(i, j)], acc[m][n][h * 2], acc[m][n][h * 2 + 1]);
             }
+    __syncthreads();  // O_tile is complete
+
+    // whole rows of O leave together, 16 bytes a thread
+    ROLLED
+    for (int turn = 0; turn < 16; ++turn) {
+        const int i = turn * 8 + threadIdx.x / 16, j = threadIdx.x % 16 * 8;
+        const int plane = bx * block_M + i;
+        if (plane >= length) continue;  // the last tile may reach past the edge
+        __align__(16) half O_tile_part[8];
+        load_vector(O_tile_part, &O_tile[i][tile_col(i, j)]);
+        store_vector(&O[((size_t(bz) * length + plane) * (kv_heads * groups) + by) * dim + j],
+                     O_tile_part);
+    }
 }

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin int4_gemm.cu -o int4_gemm.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 8f3afc59d265  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 32930d88759a  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int group_size = 128;
@@ -17,12 +17,24 @@ constexpr int num_stages = 3;
 // Registers have no address: a loop that counts through them is unrolled.
 #define UNROLL _Pragma("unroll")
 
-// The body is long and runs a few times: unrolled, it would only be more code to fetch.
+// Unrolled, such a loop would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
 
-// A_shared and W_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are
-// read together fall into different groups of banks.
-static __device__ int tile_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+// A_shared, W_shared and C_tile: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows
+// that are read together fall into different groups of banks.
+static __device__ int tile_col(unsigned row, unsigned col) {
+    return (col / 8 ^ row % 8) * 8 + col % 8;
+}
+
+struct Shared {
+    union {  // in the same bytes, one after the other: A_shared, then C_tile
+        alignas(128) half A_shared[num_stages][block_M][block_K];  // 24 KiB
+        alignas(128) half C_tile[block_M][block_N];  // 8 KiB
+    };
+    alignas(128) signed char B_shared[num_stages][block_N][block_K / 2];  // 6 KiB
+    alignas(128) half scales_shared[num_stages][block_N];
+    alignas(128) half W_shared[block_N][block_K];  // 8 KiB
+};
 
 // `n` neighbours that move in one access.
 template <typename T, int n>
@@ -53,6 +65,11 @@ static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) 
         for (int v = 0; v < n; ++v)
             if (v < valid) dst[v] = src[v];
     }
+}
+
+// Rounds two neighbours together and writes them in one access.
+static __device__ void store_pair(half* dst, float x, float y) {
+    *reinterpret_cast<half2*>(dst) = __floats2half2_rn(x, y);
 }
 
 // Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
@@ -106,10 +123,12 @@ static __device__ void int4_gemm_block(
     const half* __restrict__ scales,  // [(K + group_size - 1) / group_size, N]
     half* __restrict__ C,  // [M, N]
     int M, int N, int K) {
-    __shared__ __align__(128) half A_shared[num_stages][block_M][block_K];  // 24 KiB
-    __shared__ __align__(128) signed char B_shared[num_stages][block_N][block_K / 2];  // 6 KiB
-    __shared__ __align__(128) half scales_shared[num_stages][block_N];
-    __shared__ __align__(128) half W_shared[block_N][block_K];  // 8 KiB
+    __shared__ Shared shared;  // 38.4 KiB
+    auto& A_shared = shared.A_shared;
+    auto& B_shared = shared.B_shared;
+    auto& scales_shared = shared.scales_shared;
+    auto& W_shared = shared.W_shared;
+    auto& C_tile = shared.C_tile;
     float C_local[2][4][4] = {};  // [block_M, block_N] over the block; T.clear(C_local)
 
     const int bx = blockIdx.x, by = blockIdx.y;
@@ -205,23 +224,33 @@ static __device__ void int4_gemm_block(
         }
         stage = stage + 1 < num_stages ? stage + 1 : 0;
     }
+    __syncthreads();  // nobody still touches A_shared, whose bytes C_tile takes
 
     // T.copy(C_local, C[by * block_M, bx * block_N])
     UNROLL
     for (int m = 0; m < 2; ++m)
-        for (int h = 0; h < 2; ++h)
-            for (int n = 0; n < 4; ++n) {
+        for (int n = 0; n < 4; ++n)
+            for (int h = 0; h < 2; ++h) {
                 const int i = warp_m + m * 16 + h * 8 + lane / 4, j = warp_n + n * 8 + lane % 4 * 2;
-                const int row = by * block_M + i, col = bx * block_N + j;
-                if (row >= M) continue;  // the last tile may reach past the edge
-                __align__(4) half C_part[2];
-                for (int v = 0; v < 2; ++v) C_part[v] = __float2half_rn(C_local[m][n][h * 2 + v]);
-                store_whole_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
+                store_pair(&C_tile[i][tile_col(i, j)], C_local[m][n][h * 2],
+                           C_local[m][n][h * 2 + 1]);
             }
+    __syncthreads();  // C_tile is complete
+
+    // whole rows of C leave together, 16 bytes a thread
+    ROLLED
+    for (int turn = 0; turn < 4; ++turn) {
+        const int i = turn * 16 + threadIdx.x / 8, j = threadIdx.x % 8 * 8;
+        const int row = by * block_M + i, col = bx * block_N + j;
+        if (row >= M) continue;  // the last tile may reach past the edge
+        __align__(16) half C_tile_part[8];
+        load_vector(C_tile_part, &C_tile[i][tile_col(i, j)]);
+        store_whole_vector<aligned>(&C[size_t(row) * N + col], C_tile_part, N - col);
+    }
 }
 
-// Wide accesses stay aligned: A, B and scales at multiples of 16 bytes, C at multiples of 4 bytes,
-// K % 8 == 0, K / 2 % 16 == 0, N % 8 == 0.
+// Wide accesses stay aligned: A, B, scales and C at multiples of 16 bytes, K % 8 == 0,
+// K / 2 % 16 == 0, N % 8 == 0.
 extern "C" __global__ void __launch_bounds__(128) int4_gemm(
     const half* __restrict__ A,  // [M, K]
     const signed char* __restrict__ B,  // [N, K / 2]

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin split_k_gemm.cu -o split_k_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, 8), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 4ce2551a747a  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 32445cc1b63a  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int split_k = 8;
@@ -17,16 +17,16 @@ constexpr int num_stages = 3;
 // Registers have no address: a loop that counts through them is unrolled.
 #define UNROLL _Pragma("unroll")
 
-// The body is long and runs a few times: unrolled, it would only be more code to fetch.
+// Unrolled, such a loop would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
-static __device__ int A_col(int row, int col) { return (col / 8 ^ row / 2 % 4) * 8; }
+static __device__ int A_col(unsigned row, unsigned col) { return (col / 8 ^ row / 2 % 4) * 8; }
 
 // B_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
 // fall into different groups of banks.
-static __device__ int B_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+static __device__ int B_col(unsigned row, unsigned col) { return (col / 8 ^ row % 8) * 8; }
 
 // `n` neighbours that move in one access.
 template <typename T, int n>

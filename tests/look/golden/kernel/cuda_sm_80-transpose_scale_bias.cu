@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin transpose_scale_bias.cu -o transpose_scale_bias.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 256, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 53070c25a7ea  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 ba74343a000d  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 64;
@@ -17,7 +17,9 @@ constexpr float scale = 0.5f;
 
 // tile: chunk c of 8 elements of a row lies at c ^ row / 8 % 8, so that rows that are read together
 // fall into different groups of banks.
-static __device__ int tile_col(int row, int col) { return (col / 8 ^ row / 8 % 8) * 8 + col % 8; }
+static __device__ int tile_col(unsigned row, unsigned col) {
+    return (col / 8 ^ row / 8 % 8) * 8 + col % 8;
+}
 
 // `n` neighbours that move in one access.
 template <typename T, int n>

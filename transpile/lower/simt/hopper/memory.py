@@ -13,7 +13,7 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
 from tile2c.transpile.lower.simt.hopper.store import Passage
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
-from tile2c.transpile.lower.simt.shared import bytes_words, stored_as
+from tile2c.transpile.lower.simt.shared_memory import bytes_words, stored_as
 
 _TILE_ALIGN = 1024  # the period of the widest swizzle
 _BARRIER = 8

@@ -23,7 +23,7 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.by_hand.tiles import Tile
 from tile2c.transpile.lower.simt.hopper.calls import do
-from tile2c.transpile.lower.simt.shared import bytes_words
+from tile2c.transpile.lower.simt.shared_memory import bytes_words
 
 _TILE_ALIGN = 1024  # the period of the widest swizzle
 _BARRIER = 8
