@@ -37,14 +37,24 @@ def build(folder: Path, defines: Defines) -> str:
     return text_of(folder).read_text()
 
 
-def right(folder: Path, defines: Defines, sizes: tuple[int, int, int], spread: float = 1.0) -> bool:
-    """Whether the text in the folder gives attention's numbers; KernelError where a check objects."""
+def right(
+    folder: Path,
+    defines: Defines,
+    sizes: tuple[int, int, int],
+    spread: float = 1.0,
+    processors: int = 3,
+) -> bool:
+    """Whether the text in the folder gives attention's numbers; KernelError where a check objects.
+
+    `processors`: multiprocessors of the device, which share the tiles out among them.
+    """
     batch, length, heads = sizes
     rng = np.random.default_rng(0)
     kind: Any = ml_dtypes.bfloat16 if defines.get("dtype") == "bfloat16" else np.float16
     shape = (batch, length, heads, int(str(defines.get("dim", 64))))
     q, k, v = (rng.normal(0, spread, shape).astype(kind) for _ in range(3))
     (kernel,) = tile2c.load(folder, "emulate", target=TARGET, check="races,memory").values()
+    kernel.backend.multiprocessors = processors  # type: ignore[attr-defined]
     got = np.asarray(kernel(q, k, v)).astype(np.float64)
     scores = (
         np.einsum("bihd,bjhd->bhij", *(x.astype(np.float64) for x in (q, k))) / shape[-1] ** 0.5
@@ -62,9 +72,22 @@ def right(folder: Path, defines: Defines, sizes: tuple[int, int, int], spread: f
 def test_numbers_are_right(tmp_path: Path, case: str) -> None:
     defines, sizes = CASES[case]
     text = build(tmp_path, defines)
-    assert re.search(r"mma_m64n\d+k16_held\(", text) and "barrier_wait(ready, 0)" in text
+    assert re.search(r"mma_m64n\d+k16_held\(", text) and "barrier_wait(ready, " in text
     for one in sizes:
         assert right(tmp_path, defines, one), one
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_any_number_of_blocks_takes_all_tiles(tmp_path: Path, causal: bool) -> None:
+    """Causal tiles differ in rounds: blocks take pairs of them, or each a tile where those do not go
+    round (four pairs for three)."""
+    defines: Defines = {"block_M": 128, "block_N": 64, "threads": 256, "causal": causal}
+    text = build(tmp_path, defines)
+    assert ("pair += gridDim.x" if causal else "tile += gridDim.x") in text
+    assert "barrier_wait(ready, visit.phase)" in text
+    for processors in (1, 3, 4):
+        assert right(tmp_path, defines, (1, 260, 2), processors=processors), processors
+    assert right(tmp_path, defines, (1, 500, 1), processors=1)  # an even number of tiles
 
 
 def test_large_scores(tmp_path: Path) -> None:
@@ -74,7 +97,7 @@ def test_large_scores(tmp_path: Path) -> None:
 
 
 def test_whatever_is_taken_out_is_reported(tmp_path: Path) -> None:
-    """Rounds outnumber the stages, so that each is filled again."""
+    """Rounds outnumber the stages, so that each is filled again, and one block takes all tiles."""
     defines: Defines = {"block_M": 128, "block_N": 64, "dim": 128, "threads": 256}
     text = build(tmp_path, defines)
     path = text_of(tmp_path)
@@ -83,7 +106,7 @@ def test_whatever_is_taken_out_is_reported(tmp_path: Path) -> None:
         path.write_text(mutant)
         count += 1
         try:
-            if right(tmp_path, defines, (1, 260, 1)):
+            if right(tmp_path, defines, (1, 260, 1), processors=1):
                 missed.append(what)
         except KernelError:
             continue

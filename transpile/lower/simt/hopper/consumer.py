@@ -40,10 +40,12 @@ class ConsumerLowering(BlockLowering):
         parts: Parts | None,
         overwritten: frozenset[str],
         passages: dict[int, Passage],
+        stays: bool = False,
     ) -> None:
+        """`stays`: the block goes on to other tiles, so that every stage is given back."""
         super().__init__(ctx, frames, {})
         self.roles, self.overwritten, self.passages = roles, overwritten, passages
-        self.start, self.stop, self.parts = start, stop, parts
+        self.start, self.stop, self.parts, self.stays = start, stop, parts, stays
         self.var: str = ""
         self.delayed = False  # the second product of a round is a round late
 
@@ -97,6 +99,8 @@ class ConsumerLowering(BlockLowering):
         if late:
             last = self.wait(0, "the last product is complete")
             found.append(Step(body=(last,), quote=loop.quote))
+        if told := self.read_once():
+            found.append(Step(body=tuple(told), quote=loop.quote))
         if self.parts is not None:
             found += add_up(ctx, self.roles, self.parts)
         return found
@@ -108,8 +112,22 @@ class ConsumerLowering(BlockLowering):
             return []
         names = " and ".join(load.tile.name for load in once)
         remark = f"{names} {'has' if len(once) == 1 else 'have'} arrived"
-        wait = do("barrier_wait", READY, const(0), remark=remark)
-        return [Step(body=(wait,), quote=once[0].copy.quote)]
+        again = self.roles.again
+        phase = const(0) if again is None else again.phase
+        wait = do("barrier_wait", READY, phase, remark=remark)
+        on = () if again is None else (do(again.advance),)
+        return [Step(body=(wait, *on), quote=once[0].copy.quote)]
+
+    def read_once(self) -> list[CStmt]:
+        """One arrival a warp for tiles that are loaded once, where a block loads them again."""
+        once, again = self.roles.once, self.roles.again
+        if again is None:
+            return []
+        names = " and ".join(load.tile.name for load in once)
+        one = b.compare("==", self.ctx.lane(), const(0))
+        told = f"{names} may be loaded again"
+        arrive = do("barrier_arrive", again.is_free, remark=told)
+        return [Branch(condition=one, then=(arrive,))]
 
     def _late(self, statements: Sequence[Stmt]) -> bool:
         """Whether a round may leave its products running: a lone warpgroup has nobody to cover it."""

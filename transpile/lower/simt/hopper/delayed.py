@@ -33,6 +33,7 @@ from tile2c.transpile.lower.simt.hopper.calls import call, do
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
 from tile2c.transpile.lower.simt.hopper.rings import RING
 from tile2c.transpile.lower.simt.hopper.roles import Roles
+from tile2c.transpile.lower.simt.hopper.unscaled import where_it_scales
 from tile2c.transpile.lower.simt.hopper.warpgroups import consumer_registers
 from tile2c.transpile.lower.simt.step_tree import flatten
 from tile2c.transpile.lower.simt.steps import BranchStep, LoopStep, Node, Step
@@ -134,7 +135,7 @@ class DelayedRounds:
         """The loop, or None where warps meet between the products."""
         parts = self.parts
         lowered = [
-            [node for stmt in part for node in self.consumer.statement(stmt)]
+            [node for stmt in part for node in self._nodes_of(stmt)]
             for part in (parts.ahead, parts.between, parts.closing)
         ]
         if any(_meets(nodes) for nodes in lowered):
@@ -160,7 +161,15 @@ class DelayedRounds:
         if runs:
             return [head, *rounds]
         some = b.compare("<", self.start, self.consumer.stop)
-        return [head, BranchStep(condition=some, then=tuple(rounds))]
+        none = tuple(self.consumer.read_once())
+        orelse = (Step(body=none, quote=self.roles.loop.quote),) if none else ()
+        return [head, BranchStep(condition=some, then=tuple(rounds), orelse=orelse)]
+
+    def _nodes_of(self, stmt: Stmt) -> list[Node]:
+        """The statement's steps; sums of the second product are scaled only where that changes them."""
+        nodes = self.consumer.statement(stmt)
+        late = self.parts.second.c.buffer.name in _writes(stmt)
+        return where_it_scales(self.ctx, stmt, nodes) if late else nodes
 
     # ---- what the rounds share
 
@@ -251,10 +260,13 @@ class DelayedRounds:
     def _last_product(self) -> Step:
         c = self.consumer
         last = b.sub(c.stop, const(1))
+        behind = call("stage_before", b.local(RING))
         body = (
+            *c.read_once(),
             self._call(self.start_o, last),
             c.wait(0, f"{self.o} is complete"),
             c.pin(self.o),
+            *(c.released(1, behind) if self.consumer.stays else ()),
         )
         return c.batch_step([self.parts.second], (Section(body=body),))
 

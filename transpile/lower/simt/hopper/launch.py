@@ -39,6 +39,14 @@ from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwr
 from tile2c.transpile.lower.simt.hopper.long_first import long_blocks_first
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
+from tile2c.transpile.lower.simt.hopper.pairs import (
+    Pairs,
+    grid_of_pairs,
+    pairing,
+    pairs_note,
+    with_a_block_a_tile,
+)
+from tile2c.transpile.lower.simt.hopper.panels import with_panels_of_waves
 from tile2c.transpile.lower.simt.hopper.parts import (
     PARTS_NOTE,
     Parts,
@@ -47,8 +55,8 @@ from tile2c.transpile.lower.simt.hopper.parts import (
     with_parts,
 )
 from tile2c.transpile.lower.simt.hopper.policies import with_policies
-from tile2c.transpile.lower.simt.hopper.panels import with_panels_of_waves
 from tile2c.transpile.lower.simt.hopper.producer import produce
+from tile2c.transpile.lower.simt.hopper.rings import Again
 from tile2c.transpile.lower.simt.hopper.roles import RING_STAGES, Roles, TileLoad, plan_roles
 from tile2c.transpile.lower.simt.hopper.stay import (
     Turns,
@@ -120,6 +128,7 @@ class WithRoles(ordinary.LoweredLaunch):
     overwritten: frozenset[str]
     positive: list[Expr]
     stays: bool  # a block takes several tiles
+    pairs: int | None  # the index of the block that rounds grow with: tiles make pairs along it
     count_lines: tuple[CStmt, ...] = ()  # how many there are
     parts: Parts | None  # the blocks of a cluster share the rounds
     lambdas: bool  # some steps are written once and called
@@ -176,8 +185,14 @@ class WithRoles(ordinary.LoweredLaunch):
             self.roles = with_policies(ctx, self.roles)
         runs = self.parts is None and ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)
         self.overwritten = overwritten_sums(self.roles, self.zeroed, statements, runs)
-        self.stays = self.stays and self.parts is None and may_stay(ctx, self.roles, self.body)
+        self.pairs = pairing(ctx, self.roles)
+        paired = self.pairs is not None
+        self.stays = self.stays and self.parts is None
+        self.stays = self.stays and may_stay(ctx, self.roles, self.body, paired=paired)
         self.passages = self._passages(plain)
+        if self.stays and self.roles.once:
+            free, visit = (ctx.namer.ours(x, f"{x}_of_tile") for x in ("free", "visit"))
+            self.roles = replace(self.roles, again=Again(free=free, visit=visit))
         if self.stays:
             ctx.launch = with_panels_of_waves(ctx.launch)
         self.bound = lower_scalars(ctx, self.roles.bound, Place(values={}))
@@ -194,12 +209,13 @@ class WithRoles(ordinary.LoweredLaunch):
             parts=self.parts,
             overwritten=self.overwritten,
             passages=self.passages,
+            stays=self.stays,
         )
         nodes = consumers.body(statements)
         self.lambdas = consumers.delayed
         if self.stays:
             ctx.choices.append(staying_choice())
-        if self.stays and (self.lambdas or ctx.arrays):
+        if self.stays and ctx.arrays:
             raise Restless("what lies in shared memory is used a single time")
         names = self._shared_between_threads()
         try:
@@ -229,7 +245,8 @@ class WithRoles(ordinary.LoweredLaunch):
                     found[id(after)] = passage
         self._note_dims([passage.map.dims for passage in found.values()])
         if self.stays:
-            room = self.ctx.target.max_shared - ring - memory.BARRIERS
+            once = sum(memory.tile_bytes(load, 1) for load in self.roles.once)
+            room = self.ctx.target.max_shared - ring - once - memory.BARRIERS
             own = in_own_memory(self.ctx, list(found.values()), room)
             self.stays = own is not None
             return found if own is None else dict(zip(found, own, strict=True))
@@ -306,21 +323,23 @@ class WithRoles(ordinary.LoweredLaunch):
 
     def _in_turn(self, steps: tuple[CStmt, ...], *, sent: bool) -> list[CStmt]:
         """Barriers, then both roles, each in a loop over the block's tiles."""
-        ctx, turns = self.ctx, Turns(self.ctx)
+        ctx = self.ctx
+        turns = Turns(ctx) if self.pairs is None else Pairs(ctx, self.pairs)
         self.count_lines = tuple(turns.counts)
         ends = [self.stop_line] if self.stop_line else []
+        own = [*self.bound, *(ends if self.pairs is not None else ())]
         indices = [
-            [*self._named_order(turns.indices((*self.bound, *part))), *self.bound]
+            [*self._named_order(turns.indices((*own, *part))), *own]
             for part in (self.producer, steps)
         ]
-        one_tile = {var.name for var in ctx.launch.blocks} | names_bound(indices)
+        one_tile = {var.name for var in ctx.launch.blocks} | names_bound(indices) | turns.names
         loads = turns.loop((*indices[0], *self.producer))
         names, own_names = split_by_tile(self._prologue(steps), one_tile)
         rounds = [*own_names, *self._sums(), *self._locals(), *steps]
         work = [turns.loop((*without_comments(indices[1]), *rounds))]
         if sent:
             work.append(all_sent(ctx))
-        head = [*turns.counts, *ends]
+        head = [*turns.counts, *(ends if self.pairs is None else ())]
         return [
             *([Section(body=tuple(head))] if head else []),
             self._barriers(),
@@ -406,7 +425,12 @@ class WithRoles(ordinary.LoweredLaunch):
     def _once(self) -> tuple[CStmt, ...]:
         if not self.roles.once:
             return ()
-        return (do("barrier_init", READY, const(1), remark="the producer, and what stays"),)
+        made = do("barrier_init", READY, const(1), remark="the producer, and what stays")
+        again = self.roles.again
+        if again is None:
+            return (made,)
+        warps, told = const(self.roles.groups * 4), "one arrival a consumer warp"
+        return (made, do("barrier_init", again.is_free, warps, remark=told))
 
     def _producer(self, loads: Sequence[CStmt]) -> CStmt:
         """The last warpgroup, so that the consumers' thread indices are the author's."""
@@ -435,7 +459,12 @@ class WithRoles(ordinary.LoweredLaunch):
         )
         last = b.compare("==", GROUP, const(groups))
         role = Branch(condition=last, then=body, remark="the producer: one thread starts the loads")
-        return Section(body=(group, ring, role))
+        visit = (
+            [replace(ring, ctype="Ring<1>", names=(Declarator(name=again.visit, value=None),))]
+            if (again := self.roles.again) is not None
+            else []
+        )
+        return Section(body=(group, ring, *visit, role))
 
     def _share(self, *, consumer: bool) -> list[CStmt]:
         count = self.registers.consumer if consumer else self.registers.producer
@@ -485,7 +514,7 @@ class WithRoles(ordinary.LoweredLaunch):
             group=0,
             when=when,
             entry=entry.name,
-            grid=grid_of_staying(self.ctx) if self.stays else self._grid(),
+            grid=self._grid_of_turns() if self.stays else self._grid(),
             block=entry.threads,
             shared_bytes=self.dynamic,
         )
@@ -503,13 +532,23 @@ class WithRoles(ordinary.LoweredLaunch):
             constants=(*plan.constants, *self.own_constants()),
             notes=(
                 *role_notes(self.roles, self._maps()),
-                *((staying_note(),) if self.stays else ()),
+                *((self._turns_note(),) if self.stays else ()),
                 *plan.notes,
             ),
         )
 
+    def _grid_of_turns(self) -> tuple[Expr, Expr, Expr]:
+        if self.pairs is None:
+            return grid_of_staying(self.ctx)
+        return grid_of_pairs(self.ctx, self.pairs)
+
+    def _turns_note(self) -> str:
+        return staying_note() if self.pairs is None else pairs_note()
+
     def in_parts(self, plan: Plan) -> Plan:
         """The plan with launches in which several blocks share the rounds of a tile."""
+        if self.stays and self.pairs is not None:
+            return with_a_block_a_tile(self.ctx, plan, self.pairs)
         if self.parts is None:
             return plan
         name = self.ctx.function.name
@@ -542,7 +581,7 @@ class WithRoles(ordinary.LoweredLaunch):
         plain = self.ctx.launch.threads[0]
         note = super()._launch_note()
         if self.stays:
-            note = launch_note(self.ctx, self.dynamic, grid_of_staying(self.ctx))
+            note = launch_note(self.ctx, self.dynamic, self._grid_of_turns())
         return note.replace(f"block {plain},", f"block {plain + THREADS},")
 
 

@@ -21,13 +21,7 @@ REASON = "The rounds of a block grow with {}: those with the most start first."
 
 def long_blocks_first(ctx: Context, roles: Roles, lines: Sequence[CStmt]) -> list[CStmt]:
     """The lines that name block indices, that of a growing number of rounds counted from the end."""
-    meanings = {let.var.name: let.value for let in roles.bound}
-    growing = [
-        (name, axis)
-        for name, axis in zip((var.name for var in ctx.launch.blocks), "xyz", strict=False)
-        if grows(roles.loop.stop, name, meanings)
-        and not _mentions(roles.loop.start, name, meanings)
-    ]
+    growing = growing_indices(ctx, roles)
     if ctx.launch.order is not None or len(growing) != 1:
         return list(lines)
     ((_, axis),) = growing
@@ -47,13 +41,23 @@ def long_blocks_first(ctx: Context, roles: Roles, lines: Sequence[CStmt]) -> lis
     return found
 
 
+def growing_indices(ctx: Context, roles: Roles) -> list[tuple[str, str]]:
+    """Block indices that the number of rounds grows with, and their axes."""
+    meanings = {let.var.name: let.value for let in roles.bound}
+    return [
+        (name, axis)
+        for name, axis in zip((var.name for var in ctx.launch.blocks), "xyz", strict=False)
+        if grows(roles.loop.stop, name, meanings) and not mentions(roles.loop.start, name, meanings)
+    ]
+
+
 def grows(expr: Expr, name: str, meanings: Mapping[str, Expr]) -> bool:
     """Whether the value mentions the variable and never falls as it rises."""
-    return _mentions(expr, name, meanings) and _rises(expr, name, meanings)
+    return mentions(expr, name, meanings) and _rises(expr, name, meanings)
 
 
 def _rises(expr: Expr, name: str, meanings: Mapping[str, Expr]) -> bool:
-    if not _mentions(expr, name, meanings):
+    if not mentions(expr, name, meanings):
         return True
     if isinstance(expr, Var):
         return expr.name == name or _rises(meanings[expr.name], name, meanings)
@@ -62,7 +66,7 @@ def _rises(expr: Expr, name: str, meanings: Mapping[str, Expr]) -> bool:
     if expr.op in ("+", "min", "max"):
         return _rises(expr.a, name, meanings) and _rises(expr.b, name, meanings)
     if expr.op == "-":
-        return _rises(expr.a, name, meanings) and not _mentions(expr.b, name, meanings)
+        return _rises(expr.a, name, meanings) and not mentions(expr.b, name, meanings)
     if expr.op in ("*", "ceildiv", "//", "truncdiv"):
         by = b.known(expr.b)
         if by is None and expr.op == "*":
@@ -72,12 +76,13 @@ def _rises(expr: Expr, name: str, meanings: Mapping[str, Expr]) -> bool:
     return False
 
 
-def _mentions(expr: Expr, name: str, meanings: Mapping[str, Expr]) -> bool:
+def mentions(expr: Expr, name: str, meanings: Mapping[str, Expr]) -> bool:
+    """Whether the value depends on the variable, if only through the meaning of others."""
     return any(
         isinstance(part, Var)
         and (
             part.name == name
-            or (part.name in meanings and _mentions(meanings[part.name], name, meanings))
+            or (part.name in meanings and mentions(meanings[part.name], name, meanings))
         )
         for part in b.walk(expr)
     )

@@ -95,6 +95,10 @@ def declare(
         barriers.append("ready")
         room += _BARRIER
         words += "; one for what is loaded once"
+        if roles.again is not None:
+            barriers.append(roles.again.free)
+            room += _BARRIER
+            words += ", one for when it has been read"
     placed.append(Placed(name=", ".join(barriers), bytes=room, layout=words, offset=total))
     total += room
     total = -(-total // _TILE_ALIGN) * _TILE_ALIGN
@@ -105,7 +109,10 @@ def declare(
     for ring in roles.rings:
         arrays = f"{ring.full}[{depth}], {ring.empty}[{depth}]"
         members.append(f"unsigned long long {arrays};  // mbarriers: arrived, free again")
-    if roles.once:
+    if roles.again is not None:
+        both = f"unsigned long long ready, {roles.again.free};"
+        members.append(f"{both}  // mbarriers of what a tile loads once: arrived, free again")
+    elif roles.once:
         members.append("unsigned long long ready;  // mbarrier: what is loaded once has arrived")
     ctx.need("shared_struct", name="Shared", members="\n".join(members))
     ctx.need("shared_size", name="Shared", bytes=total, most=ctx.target.max_shared)

@@ -51,9 +51,15 @@ def _once(ctx: Context, roles: Roles) -> tuple[CStmt, ...]:
     """Tiles that stay; they and their barrier are used a single time."""
     if not roles.once:
         return ()
+    names = " and ".join(load.tile.name for load in roles.once)
     sizes = [call("sizeof", b.local(load.tile.name)) for load in roles.once]
     announced = Do(call=call("barrier_expect", READY, b.add(*sizes)))
-    return (announced, *(_tile(ctx, load, (), READY) for load in roles.once))
+    loads = (announced, *(_tile(ctx, load, (), READY) for load in roles.once))
+    if roles.again is None:
+        return loads
+    reason = f"every consumer warp has read what {names} held"
+    free = do("barrier_wait", roles.again.is_free, flipped(roles.again.phase), remark=reason)
+    return (free, *loads, do(roles.again.advance))
 
 
 def _rounds(ctx: Context, roles: Roles, start: Expr, stop: Expr, pixels: Pixels) -> CStmt:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tile2c.transpile.ir.expr import Expr
 from tile2c.transpile.ir.forms import Gemm, Stmt
+from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import barrier
 from tile2c.transpile.lower.simt.hopper.warpgroups import WarpgroupPlan
@@ -34,6 +35,33 @@ class TileRing:
     def is_free(self, stage: Expr) -> Expr:
         """`empty[ring.stage]`."""
         return barrier(self.empty, stage)
+
+
+@record(kw_only=True)
+class Again:
+    """Tiles that stay for a tile of the grid, where a block takes several of these.
+
+    `free`: barrier on which consumers say that they have read them; `visit`: a ring of one stage, for the
+    parity of the tile at hand.
+    """
+
+    free: str
+    visit: str
+
+    @property
+    def is_free(self) -> Expr:
+        """The barrier."""
+        return b.local(self.free)
+
+    @property
+    def phase(self) -> Expr:
+        """`visit.phase`."""
+        return b.local(f"{self.visit}.phase")
+
+    @property
+    def advance(self) -> str:
+        """The call that goes on to the next tile."""
+        return f"{self.visit}.advance"
 
 
 def batches_of(

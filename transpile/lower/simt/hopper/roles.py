@@ -24,7 +24,7 @@ from tile2c.transpile.lower.simt.access import all_loads, all_stores
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import STAGE
 from tile2c.transpile.lower.simt.hopper.im2col import pixel_map, pixel_slabs
-from tile2c.transpile.lower.simt.hopper.rings import TileRing, batches_of, rings_of
+from tile2c.transpile.lower.simt.hopper.rings import Again, TileRing, batches_of, rings_of
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import (
@@ -90,6 +90,7 @@ class Roles:
     groups: int  # consumer warpgroups
     batches: tuple[tuple[Gemm, ...], ...]  # products of a round that are started together
     rings: tuple[TileRing, ...]  # barriers, by the batches that read the tiles
+    again: Again | None = None  # tiles that are loaded once come again with each tile of the grid
     at: Expr = STAGE  # the stage that products read
 
     def load_of(self, tile: Buffer) -> TileLoad:

@@ -13,12 +13,13 @@ from dataclasses import replace
 from tile2c.runtime.grid import SMS
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Binary, Expr, Var, const
-from tile2c.transpile.ir.forms import Jump, Reduce, Stmt
+from tile2c.transpile.ir.forms import Jump, Stmt
 from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import Choice, CStmt, Declarator, Local, Loop
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.entry_points import grid
+from tile2c.transpile.lower.simt.hopper.long_first import mentions
 from tile2c.transpile.lower.simt.hopper.panels import BLOCKS
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.kernel_head import Walk, block_indices
@@ -28,28 +29,29 @@ from tile2c.transpile.lower.simt.values import Place, convert
 _REASON = "Blocks stay and take tiles in turn: the next one loads while the last is stored."
 
 
-def may_stay(ctx: Context, roles: Roles, body: Sequence[Stmt]) -> bool:
+def may_stay(ctx: Context, roles: Roles, body: Sequence[Stmt], *, paired: bool) -> bool:
     """Whether blocks can take several tiles, and would gain by it.
 
     One block an SM runs then, which several consumer warpgroups' registers make sure of anyway. Apart from
-    the ring nothing in shared memory outlives a tile, all tiles have as many rounds, and there are more
-    of them than SMs as far as is known.
+    what the producer loads nothing in shared memory outlives a tile, all tiles or all pairs of them
+    (`paired`) have as many rounds, and there are more of them than SMs as far as is known.
     """
-    tiles = {load.tile.name for load in roles.loads}
+    tiles = {load.tile.name for load in (*roles.loads, *roles.once)}
     others = any(x.scope == "shared" and x.name not in tiles for x in ctx.launch.buffers)
-    inner = list(statements(body))
-    if roles.groups < 2 or roles.once or others or len(roles.batches) != 1:
+    inner = list(statements(tuple(body)))
+    if roles.groups < 2 or others:
         return False
-    if any(isinstance(x, Jump | Reduce) for x in inner):
+    if any(isinstance(x, Jump) for x in inner):
         return False
     author = {size.name for size in ctx.function.sizes} | {x.name for x in ctx.function.params}
     if SMS in author | ctx.author_names:
         return False
-    names = {var.name for var in ctx.launch.blocks} | {let.var.name for let in roles.bound}
+    meanings = {let.var.name: let.value for let in roles.bound}
     ends = (roles.loop.start, roles.loop.stop)
-    if any(isinstance(x, Var) and x.name in names for end in ends for x in b.walk(end)):
+    uneven = any(mentions(end, var.name, meanings) for end in ends for var in ctx.launch.blocks)
+    if uneven and not paired:
         return False
-    count = b.known(_tiles(tuple(b.for_host(extent) for extent in ctx.launch.grid)))
+    count = b.known(tiles_of(tuple(b.for_host(extent) for extent in ctx.launch.grid)))
     return count is None or count > BLOCKS
 
 
@@ -66,7 +68,8 @@ def staying_choice() -> Choice:
     return Choice(name="blocks", value="each takes tiles of the grid in turn", reason=_REASON)
 
 
-def _tiles(extents: Sequence[Expr]) -> Expr:
+def tiles_of(extents: Sequence[Expr]) -> Expr:
+    """How many a grid of these extents has."""
     total: Expr = const(1)
     for extent in extents:
         total = b.mul(total, extent)
@@ -76,12 +79,14 @@ def _tiles(extents: Sequence[Expr]) -> Expr:
 def grid_of_staying(ctx: Context) -> tuple[Expr, Expr, Expr]:
     """`min(sms, tiles)` blocks in one row, as the host writes it."""
     sms = Var(dtype=INT32, name=SMS, kind="size")
-    tiles = _tiles(tuple(b.for_host(extent) for extent in grid(ctx)))
+    tiles = tiles_of(tuple(b.for_host(extent) for extent in grid(ctx)))
     return Binary(dtype=INT32, op="min", a=sms, b=tiles), const(1), const(1)
 
 
 class Turns:
     """The loop of a role over the block's tiles, and the names that both roles say it with."""
+
+    reason = _REASON
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -99,18 +104,23 @@ class Turns:
             names.append(b.local(name))
         self._extents = tuple(names)
         named: list[CStmt] = [Local(dtype=INT32, names=tuple(lines))] if lines else []
-        self.counts = [CStmt(comments=(_REASON,)), *named]
+        self.counts = [CStmt(comments=(self.reason,)), *named]
 
     def indices(self, steps: Sequence[CStmt]) -> list[CStmt]:
         """The author's block indices, from the tile's number."""
         return block_indices(self._ctx, steps, Walk(b.local(self._tile), self._extents))
+
+    @property
+    def names(self) -> set[str]:
+        """What differs between the tiles of a block."""
+        return {self._tile}
 
     def loop(self, body: Sequence[CStmt]) -> Loop:
         """`for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x)`"""
         return Loop(
             var=self._tile,
             start=b.local("blockIdx.x"),
-            stop=_tiles(self._extents),
+            stop=tiles_of(self._extents),
             step=b.local("gridDim.x"),
             body=tuple(body),
             dtype=INT32,
