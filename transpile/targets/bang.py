@@ -100,6 +100,7 @@ _ARITHMETIC = {
     "AtomicAdd": _NUMBERS,
     "Duplicate": (*_NUMBERS, "bfloat16", "int8", "uint8"),
     "Transpose": (*_NUMBERS, "int8", "uint8"),
+    "Interleave": _NUMBERS,  # as the transpose of a few rows
     # Sums in half precision have an order, and so digits, that no document states.
     **dict.fromkeys(("SumPool", "MaxPool", "MinPool"), ("float32",)),
 }

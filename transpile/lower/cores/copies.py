@@ -13,12 +13,14 @@ from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, INT32, INT64
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Logical, Unary, Var, const
 from tile2c.transpile.ir.forms import Region
+from tile2c.transpile.lower.cores import squares
 from tile2c.transpile.lower.cores.calls import Calls, Shape, moved
 from tile2c.transpile.lower.cores.columns import copy_column
 from tile2c.transpile.lower.cores.context import Context, size_of, width_of
 from tile2c.transpile.lower.cores.exchange import Exchange
 from tile2c.transpile.lower.cores.extents import Clip, clip_of, is_min, long_dims, positive
 from tile2c.transpile.lower.cores.layouts import Layout, long_offset, plus, times
+from tile2c.transpile.lower.cores.packed import Interleave
 from tile2c.transpile.lower.cores.plan import (
     Branch,
     CopyIn,
@@ -27,6 +29,7 @@ from tile2c.transpile.lower.cores.plan import (
     Loop,
     Step,
     TileRef,
+    VectorCall,
 )
 from tile2c.transpile.lower.cores.scalars import outside_guard
 from tile2c.transpile.lower.cores.units import calls_of, zeros
@@ -54,6 +57,29 @@ def lower_fill(stmt: forms.Fill, context: Context) -> None:
     if not context.target.can("Duplicate", dst.dtype.name):
         raise failure("T2C541", f"the vector unit cannot fill {dst.dtype} tiles", stmt.span)
     calls_of(context.tiles, shape, context.emit).fill(dst, value)
+
+
+def lower_interleave(stmt: Interleave, context: Context) -> None:
+    """Planes as the rows of a matrix, which a transpose makes its columns."""
+    planes, tile = context.layouts[stmt.src.buffer.name], context.layouts[stmt.dst.buffer.name]
+    dtype = tile.buffer.dtype
+    if context.target.vectors == "repeats":
+        row = Var(dtype=INT32, name=context.names.unused("part", "plane"), kind="loop")
+        squares.interleave(context.tiles, context.emit, planes, tile, stmt.parts, row)
+        return
+    view = DTYPES["int16"] if dtype.name == "bfloat16" else None
+    call = VectorCall(
+        function="Transpose",
+        dst=TileRef(tile=tile.buffer.name, view=view),
+        arguments=(
+            TileRef(tile=planes.buffer.name, view=view),
+            const(stmt.parts),
+            const(planes.size // stmt.parts),
+        ),
+        covers=True,
+        remark="element by element",
+    )
+    context.emit(call)
 
 
 # ---- global and local memory

@@ -34,6 +34,7 @@ from tile2c.transpile.lower.cores.layouts import Layout
 from tile2c.transpile.lower.cores.masks import Masks
 from tile2c.transpile.lower.cores.plan import ReadElement, TileRef
 from tile2c.transpile.lower.cores.scalars import Scalars
+from tile2c.transpile.lower.cores.shifts import is_shift, shifted
 from tile2c.transpile.lower.cores.stage_globals import without
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.cores.values import Kind, Value, join
@@ -175,6 +176,9 @@ class Vectors:
             return self.binary(expr, want)
         if isinstance(expr, Unary) and expr.op == "-":
             minus = Const(dtype=expr.dtype, value=-1)
+        if is_shift(expr) and self.tiles.target.can("Floor", "float32"):
+            assert isinstance(expr, Binary)
+            return self.cast(shifted(expr, self), expr.dtype, want, expr.span)
             return self.binary(Binary(dtype=expr.dtype, op="*", a=expr.a, b=minus), want)
         if isinstance(expr, Call):
             return self.call(expr, want)

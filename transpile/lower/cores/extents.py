@@ -15,6 +15,7 @@ from tile2c.transpile.ir.expr import Binary, Const, Expr, Load, Var
 from tile2c.transpile.ir.forms import Region, Stmt
 from tile2c.transpile.lower.cores.gather import Gather
 from tile2c.transpile.lower.cores.layouts import Layout, plus
+from tile2c.transpile.lower.cores.packed import Interleave
 from tile2c.transpile.lower.facts import Facts
 from tile2c.transpile.record import record
 
@@ -182,6 +183,8 @@ class _Finder:
     def statement(self, stmt: Stmt) -> None:
         if isinstance(stmt, Gather):
             self.element(stmt.tile.name, stmt.loop_vars)
+        elif isinstance(stmt, Interleave):
+            self.interleave(stmt)
         elif isinstance(stmt, forms.Copy | forms.AtomicTile):
             self.copy(stmt)
         elif isinstance(stmt, forms.Gemm):
@@ -273,6 +276,15 @@ class _Finder:
             self.unite(
                 self.tile(stmt.src.buffer.name, mine), self.tile(stmt.dst.buffer.name, other)
             )
+
+    def interleave(self, stmt: Interleave) -> None:
+        """Planes and columns keep their extents; rows go together."""
+        planes, tile = stmt.src.buffer, stmt.dst.buffer
+        for dim in (0, len(planes.shape) - 1):
+            self.fix(self.tile(planes.name, dim))
+        self.fix(self.tile(tile.name, len(tile.shape) - 1))
+        for dim in range(len(tile.shape) - 1):
+            self.unite(self.tile(planes.name, dim + 1), self.tile(tile.name, dim))
 
     def scan(self, stmt: forms.Scan) -> None:
         """The dimension that it runs along keeps its whole extent; the others go together."""

@@ -20,6 +20,7 @@ from tile2c.transpile.lower.cores.extents import Edges, Key, is_min, long_dims
 from tile2c.transpile.lower.cores.gather import Gather
 from tile2c.transpile.lower.cores.layouts import Layout, plus, times
 from tile2c.transpile.lower.cores.names import Names
+from tile2c.transpile.lower.cores.packed import Interleave
 from tile2c.transpile.lower.cores.rewrite import rewrite
 from tile2c.transpile.record import record
 
@@ -143,6 +144,8 @@ class _Splitter:
     def statement(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, Gather):
             return stmt
+        if isinstance(stmt, Interleave):
+            return replace(stmt, src=self.region(stmt.src), dst=self.region(stmt.dst))
         if isinstance(stmt, forms.Copy):
             return self.copy(stmt)
         if isinstance(stmt, forms.AtomicTile):

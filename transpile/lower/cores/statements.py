@@ -15,11 +15,12 @@ from tile2c.transpile.ir.expr import Load as LoadExpr
 from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.calls import Shape
 from tile2c.transpile.lower.cores.context import Context
-from tile2c.transpile.lower.cores.copies import lower_copy, lower_fill
+from tile2c.transpile.lower.cores.copies import lower_copy, lower_fill, lower_interleave
 from tile2c.transpile.lower.cores.exchange import Flag
 from tile2c.transpile.lower.cores.expressions import Vectors
 from tile2c.transpile.lower.cores.gather import Gather
 from tile2c.transpile.lower.cores.gathers import lower_gather
+from tile2c.transpile.lower.cores.packed import Interleave
 from tile2c.transpile.lower.cores.plan import (
     Assign,
     Branch,
@@ -50,6 +51,8 @@ def lower_statements(body: tuple[Stmt, ...], context: Context) -> None:
 def _statement(stmt: Stmt, context: Context) -> None:
     if isinstance(stmt, Gather):
         lower_gather(stmt, context)
+    elif isinstance(stmt, Interleave):
+        lower_interleave(stmt, context)
     elif isinstance(stmt, forms.Copy | forms.AtomicTile):
         lower_copy(stmt, context)
     elif isinstance(stmt, forms.Fill):
@@ -270,7 +273,8 @@ class _Parallel:
             step = Local(name=stmt.var.name, dtype=stmt.var.dtype, value=value.number)
             self.context.emit(step)
             return
-        if not value.scratch:  # an element of a tile: what it is now, whatever is written later
+        # An element of a tile: what it is now, whatever is written later.
+        if not value.scratch and not self.lasts(stmt.value):
             kept = vectors.scratch(value.kind, value.dtype)
             vectors.calls.copy(kept, value)
             value = kept
