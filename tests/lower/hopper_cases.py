@@ -23,7 +23,7 @@ Defines = Mapping[str, object]
 ORDERS = (
     "__syncthreads", "barriers_visible", "barrier_wait", "barrier_expect", "barrier_arrive", "mma_begin",
     "mma_commit", "mma_wait", "consumers_sync", "publish_to_async", "warpgroup_sync", "tma_store_commit",
-    "tma_store_wait_read", "ring.advance",
+    "tma_store_wait_read", "ring.advance", "cluster_arrive", "cluster_wait", "barrier_arrive_at",
 )  # fmt: skip
 CALL = re.compile(rf"({'|'.join(map(re.escape, ORDERS))})(<\d+>)?\(")
 
@@ -95,10 +95,11 @@ def right(folder: Path, kernel: str, defines: Defines, operands: list[Any]) -> b
     return got.shape == want.shape and bool(np.allclose(got, want, rtol=bound, atol=bound * scale))
 
 
-def mutants(text: str) -> Iterator[tuple[str, str]]:
-    """(what is missing, the text without it), for the entry with roles."""
+def mutants(text: str, entry: str = "") -> Iterator[tuple[str, str]]:
+    """(what is missing, the text without it), for the entry with roles, or the one of the name."""
     lines = text.split("\n")
-    first = next(k for k, line in enumerate(lines) if "__launch_bounds__" in line)
+    head = f"__launch_bounds__(384, 1) {entry}(" if entry else "__launch_bounds__"
+    first = next(k for k, line in enumerate(lines) if head in line)
     last = next(k for k in range(first, len(lines)) if lines[k] == "}")
     for k in range(first, last):
         call = CALL.search(lines[k])

@@ -72,8 +72,8 @@ uint32_t shared_address(Fiber* f, const void* at, void* pc) {
         fail(EMU_MISUSE, format("%s takes the shared address of something that is not in shared "
                                 "memory at %s", who(f).c_str(), place(pc).c_str()), f);
     const auto offset = uint32_t(static_cast<const unsigned char*>(at) - block->arena);
-    // One's own block has plain offsets, a peer of the cluster its rank above them.
-    return block == f->block ? offset : offset | (block->rank + 1) << 24;
+    // In a cluster the block's rank stands above the offset, one's own too.
+    return f->team->blocks.size() == 1 ? offset : offset | (block->rank + 1) << 24;
 }
 
 unsigned char* shared_pointer(Fiber* f, uint32_t address, uint32_t bytes, const char* who_asks,

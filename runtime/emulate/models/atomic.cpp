@@ -125,6 +125,8 @@ void atomic(Fiber* f, int op, int type, void* at, void* old, const void* value, 
         fail(EMU_MEMORY, format("%s updates %d bytes at %s through an address that is not a "
                                 "multiple of %d", who(f).c_str(), bytes, place(pc).c_str(), bytes), f);
     touch(f, at, unsigned(bytes), Access::ATOMIC, pc);
+    if (Block* block = arena_of(*f->team, at); block && block != f->block && checking())
+        note_visit(f, *block, Access::ATOMIC, pc);
     synchronize(f, at);
     auto* before = static_cast<unsigned char*>(old);
     switch (bytes) {

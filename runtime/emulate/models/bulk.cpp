@@ -50,7 +50,7 @@ static void issue(Fiber* f, Load&& pending) {
 // One load into the block of t.shared, reporting to the barrier at `barrier`.
 static void issue_load(Fiber* f, const Transfer& t, unsigned char* barrier, const char* name, void* pc,
                        std::vector<unsigned char> value = {}) {
-    MBarrier& bar = find_barrier(f, false, reinterpret_cast<uint64_t>(barrier), name, pc);
+    MBarrier& bar = find_barrier(f, false, reinterpret_cast<uint64_t>(barrier), name, pc, true);
     Block* target = arena_of(*f->team, t.shared);
     if (target != bar.block)
         fail(EMU_MISUSE, format("%s issues %s at %s into one block that reports to the mbarrier of another",

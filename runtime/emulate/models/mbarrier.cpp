@@ -45,7 +45,7 @@ MBarrier* barrier_at(Units& units, const unsigned char* at) {
     return found == units.barriers.end() ? nullptr : &found->second;
 }
 
-MBarrier& find_barrier(Fiber* f, int shared, uint64_t address, const char* name, void* pc) {
+MBarrier& find_barrier(Fiber* f, int shared, uint64_t address, const char* name, void* pc, bool by_unit) {
     enter(f);
     unsigned char* at = resolve(f, shared, address, name, pc);
     Block* block = arena_of(*f->team, at);
@@ -61,7 +61,10 @@ MBarrier& find_barrier(Fiber* f, int shared, uint64_t address, const char* name,
                                 place(pc).c_str(), why.c_str()), f,
              where.substr(0, where.find(',')).c_str());
     }
-    if (launch.races) check(f, at, 8, Access::ATOMIC, pc);
+    if (launch.races) {
+        check(f, at, 8, Access::ATOMIC, pc);
+        if (block != f->block && !by_unit) note_visit(f, *block, Access::ATOMIC, pc);
+    }
     return *bar;
 }
 

@@ -5,7 +5,8 @@
 namespace emu {
 
 // The barrier at a shared address (`shared`) or a generic one; refuses what no init made.
-MBarrier& find_barrier(Fiber* f, int shared, uint64_t address, const char* name, void* pc);
+// `by_unit`: the copy that f issues reports to it, f itself does not touch it.
+MBarrier& find_barrier(Fiber* f, int shared, uint64_t address, const char* name, void* pc, bool by_unit = false);
 // The same at a place of shared memory, nullptr if there is none.
 MBarrier* barrier_at(Units& units, const unsigned char* at);
 

@@ -33,8 +33,8 @@ def flipped(phase: Expr) -> Expr:
 def ring_helpers(ctx: Context) -> None:
     """What every kernel with roles uses."""
     for name in (
-        "shared_addr", "barrier_init", "barriers_visible", "barrier_expect", "barrier_arrive",
-        "barrier_wait", "ring", "tensor_map",
+        "shared_addr", "barrier_init", "barriers_visible", "barrier_expect", "barrier_wait", "ring",
+        "tensor_map",
     ):  # fmt: skip
         ctx.need(name)
 

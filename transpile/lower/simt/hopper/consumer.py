@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, const
 from tile2c.transpile.ir.forms import Copy, Gemm, Parallel, Pipelined, Stmt
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.plan import Branch, CStmt, Do, Loop, Section
+from tile2c.transpile.lower.plan import CStmt, Do, Loop, Section
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames
 from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, call, do
 from tile2c.transpile.lower.simt.hopper.delayed import DelayedRounds, two_products
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
+from tile2c.transpile.lower.simt.hopper.neighbours import released
 from tile2c.transpile.lower.simt.hopper.parts import Parts, add_up
 from tile2c.transpile.lower.simt.hopper.promotion import promoted
 from tile2c.transpile.lower.simt.hopper.rings import RING
@@ -124,10 +126,7 @@ class ConsumerLowering(BlockLowering):
         if again is None:
             return []
         names = " and ".join(load.tile.name for load in once)
-        one = b.compare("==", self.ctx.lane(), const(0))
-        told = f"{names} may be loaded again"
-        arrive = do("barrier_arrive", again.is_free, remark=told)
-        return [Branch(condition=one, then=(arrive,))]
+        return [released(self.ctx, None, again.is_free, f"{names} may be loaded again")]
 
     def _late(self, statements: Sequence[Stmt]) -> bool:
         """Whether a round may leave its products running: a lone warpgroup has nobody to cover it."""
@@ -208,29 +207,27 @@ class ConsumerLowering(BlockLowering):
         """The end of a batch: wait, then let the producer refill what nobody reads any more."""
         ctx = self.ctx
         if not late:
-            released = self.released(number)
-            words = "this warp has read the tiles" if released else "the products are complete"
-            return [self.wait(0, words), *released]
+            free = self.released(number)
+            words = "this warp has read the tiles" if free else "the products are complete"
+            return [self.wait(0, words), *free]
         (ring,) = self.roles.rings
         wait = self.wait(1, f"this warp has read the tiles of round {self.var} - 1")
         later = b.compare(">", b.local(self.var), start)
-        free = "their stage may be refilled"
+        told = "their stage may be refilled"
         ctx.need("stage_before")
         stage = call("stage_before", b.local(RING))
-        before = do("barrier_arrive", ring.is_free(stage), remark=free)
-        one = b.compare("==", ctx.lane(), const(0))
-        return [wait, Branch(condition=b.both([later, one]), then=(before,))]
+        before = released(ctx, self.roles.neighbours, ring.is_free(stage), told)
+        return [wait, replace(before, condition=b.both([later, before.condition]))]
 
     def released(self, number: int, stage: Expr = STAGE) -> list[CStmt]:
         """One arrival a warp for tiles that this batch was the last to read."""
-        one = b.compare("==", self.ctx.lane(), const(0))
         found: list[CStmt] = []
         for part in self.roles.rings:
             if part.last == number:
                 of = f" of {' and '.join(part.tiles)}" if len(self.roles.rings) > 1 else ""
                 free = f"the stage{of} may be refilled"
-                arrive = do("barrier_arrive", part.is_free(stage), remark=free)
-                found.append(Branch(condition=one, then=(arrive,)))
+                empty = part.is_free(stage)
+                found.append(released(self.ctx, self.roles.neighbours, empty, free))
         return found
 
     def wait(self, pending: int, remark: str) -> Do:

@@ -11,6 +11,7 @@ from tile2c.transpile.lower.rename import rename_reserved
 from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.helper_order import ordered
 from tile2c.transpile.lower.simt.hopper.launch import OTHERS_NAMES, Given, WithRoles
+from tile2c.transpile.lower.simt.hopper.neighbours import still_side_by_side, with_clusters
 from tile2c.transpile.lower.simt.hopper.panels import with_panels
 from tile2c.transpile.lower.simt.hopper.repack import known_odd, with_repacking
 from tile2c.transpile.lower.simt.hopper.staging import drop_staging
@@ -39,7 +40,7 @@ def plan_of(
     whole = _settled(function, launch, target, diagnostics, Given())
     given = whole.conditions
     if not given.pitches and not given.positive:
-        return whole.in_parts(whole.plan())
+        return _with_clusters(function, whole.in_parts(whole.plan()), whole, diagnostics)
     whole = _settled(function, launch, target, diagnostics, given)
     heard = Diagnostics() if known_odd(whole) else diagnostics  # what is copied first is not slow
     try:
@@ -52,22 +53,53 @@ def plan_of(
             unaligned=True,
             taken=OTHERS_NAMES | _layout_functions(whole),
         )
-        return whole.in_parts(_beside(whole, other))
+        plan = whole.in_parts(_beside(whole, other))
     except InputError:
         if known_odd(whole):
             raise Unfit(known_odd(whole)) from None
         # what the ordinary path cannot do at all, the launch requires
-        return whole.in_parts(whole.plan())
+        plan = whole.in_parts(whole.plan())
+    return _with_clusters(function, plan, whole, diagnostics)
 
 
 def _settled(
-    function: Function, launch: Launch, target: SimtTarget, diagnostics: Diagnostics, given: Given
+    function: Function,
+    launch: Launch,
+    target: SimtTarget,
+    diagnostics: Diagnostics,
+    given: Given,
+    *,
+    together: bool = False,
 ) -> WithRoles:
     """The launch with roles, its blocks taking several tiles where they can."""
     try:
-        return WithRoles(function, launch, target, diagnostics, given, stay=True)
+        return WithRoles(function, launch, target, diagnostics, given, stay=True, together=together)
     except Restless:
-        return WithRoles(function, launch, target, diagnostics, given)
+        return WithRoles(function, launch, target, diagnostics, given, together=together)
+
+
+def _with_clusters(
+    function: Function, plan: Plan, whole: WithRoles, diagnostics: Diagnostics
+) -> Plan:
+    """The plan with an entry for clusters of two blocks, where they have tiles in common."""
+    in_another_order = whole.parts is not None or (whole.stays and whole.pairs is not None)
+    if not whole.roles.alike or in_another_order:
+        return plan
+    target = whole.ctx.target
+    both = _settled(function, whole.asked, target, diagnostics, whole.given, together=True)
+    shared = both.roles.neighbours
+    if shared is None or not still_side_by_side(both.ctx, shared) or both.stays != whole.stays:
+        return plan
+    own = both.plan()
+    (entry,) = own.entries
+    which = " and ".join(shared.tiles)
+    words = f"The same for clusters of two blocks: they load {which} for each other."
+    entry = replace(entry, name=f"{entry.name}_clusters", comments=(words,))
+    found = with_clusters(plan, entry, shared, target.dialect)
+    if found is plan:
+        return plan
+    helpers = {str(helper): helper for helper in (*plan.helpers, *own.helpers)}
+    return replace(found, helpers=tuple(ordered(list(helpers.values()))))
 
 
 def _layout_functions(whole: WithRoles) -> frozenset[str]:

@@ -38,6 +38,7 @@ from tile2c.transpile.lower.simt.hopper.calls import READY, call, do, ring_helpe
 from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwritten_sums
 from tile2c.transpile.lower.simt.hopper.long_first import long_blocks_first
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
+from tile2c.transpile.lower.simt.hopper.neighbours import PAIR, drained, meet
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
 from tile2c.transpile.lower.simt.hopper.pairs import (
     Pairs,
@@ -117,9 +118,14 @@ class WithRoles(ordinary.LoweredLaunch):
         given: Given,
         *,
         stay: bool = False,
+        together: bool = False,
     ) -> None:
-        """`stay`: a block may take several tiles; raises Restless where only the text shows that none can."""
-        self.given, self.stays = given, stay
+        """`stay`: a block may take several tiles; raises Restless where only the text shows that none can.
+
+        `together`: for clusters of two blocks, which load what they have in common for each other.
+        """
+        self.given, self.stays, self.asked = given, stay, launch
+        self.together = together
         super().__init__(function, launch, target, diagnostics, variant=False)
 
     roles: Roles
@@ -151,7 +157,7 @@ class WithRoles(ordinary.LoweredLaunch):
             ctx.namer.author(name)
         ctx.facts = self._facts_of_launch()
         plain, self.body = self.body, meet_after_loops(ctx, self.body)
-        self.roles = plan_roles(ctx, self.body)
+        self.roles = plan_roles(ctx, self.body, together=self.together)
         products = gemms(self.body)
         sums = {x.c.buffer.name: self.roles.products[id(x)] for x in products}
         held = {
@@ -190,11 +196,11 @@ class WithRoles(ordinary.LoweredLaunch):
         self.stays = self.stays and self.parts is None
         self.stays = self.stays and may_stay(ctx, self.roles, self.body, paired=paired)
         self.passages = self._passages(plain)
+        if self.stays:
+            ctx.launch = with_panels_of_waves(ctx.launch)
         if self.stays and self.roles.once:
             free, visit = (ctx.namer.ours(x, f"{x}_of_tile") for x in ("free", "visit"))
             self.roles = replace(self.roles, again=Again(free=free, visit=visit))
-        if self.stays:
-            ctx.launch = with_panels_of_waves(ctx.launch)
         self.bound = lower_scalars(ctx, self.roles.bound, Place(values={}))
         start, stop = convert(ctx, loop.start, Place(values={})), self.stop
         if self.parts is not None:
@@ -336,7 +342,7 @@ class WithRoles(ordinary.LoweredLaunch):
         loads = turns.loop((*indices[0], *self.producer))
         names, own_names = split_by_tile(self._prologue(steps), one_tile)
         rounds = [*own_names, *self._sums(), *self._locals(), *steps]
-        work = [turns.loop((*without_comments(indices[1]), *rounds))]
+        work: list[CStmt] = [turns.loop((*without_comments(indices[1]), *rounds))]
         if sent:
             work.append(all_sent(ctx))
         head = [*turns.counts, *(ends if self.pairs is None else ())]
@@ -361,10 +367,12 @@ class WithRoles(ordinary.LoweredLaunch):
         if order is None or theirs.order == order:
             return lines
         reason = f"Panels of {order.panel} rows of tiles: blocks that run together share operands"
-        words = (reason,)
+        words: tuple[str, ...] = (reason,)
         if theirs.order is not None:
             hint = f"T.use_swizzle({theirs.order.panel})"
-            reason = f"{hint}: of panels of {order.panel} rows, tiles that run together read the least"
+            reason = (
+                f"{hint}: of panels of {order.panel} rows, tiles that run together read the least"
+            )
             words = (*order.comments, reason)
         return [replace(line, comments=words if line.comments else ()) for line in lines]
 
@@ -384,7 +392,11 @@ class WithRoles(ordinary.LoweredLaunch):
         stage = self.ctx.namer.ours("stage", "slot")
         self.ctx.namer.release(stage)
         at = b.local(stage)
-        warps = const(self.roles.groups * 4)
+        shared = self.roles.neighbours
+        warps: Expr = const(self.roles.groups * 4)
+        if shared is not None:
+            warps = b.mul(warps, const(PAIR))
+        free = f"one arrival a consumer warp{' of both blocks' if shared else ''}"
         inits = [
             line
             for ring in self.roles.rings
@@ -395,7 +407,7 @@ class WithRoles(ordinary.LoweredLaunch):
                     const(1),
                     remark="the producer, and its bytes",
                 ),
-                do("barrier_init", ring.is_free(at), warps, remark="one arrival a consumer warp"),
+                do("barrier_init", ring.is_free(at), warps, remark=free),
             )
         ]
         loop = Loop(
@@ -407,15 +419,12 @@ class WithRoles(ordinary.LoweredLaunch):
             dtype=INT32,
         )
         first = b.compare("==", b.local("threadIdx.x"), const(0))
-        return Section(
-            body=(
-                Branch(
-                    condition=first,
-                    then=(*self._prefetches(), loop, *self._once(), do("barriers_visible")),
-                ),
-                Sync(kind="barrier", remark="the barriers are ready for everyone"),
-            )
-        )
+        everyone = "the barriers are ready for everyone"
+        made = (*self._prefetches(), loop, *self._once(), do("barriers_visible"))
+        ready = Branch(condition=first, then=made)
+        if shared is None:
+            return Section(body=(ready, Sync(kind="barrier", remark=everyone)))
+        return Section(body=(shared.line(), ready, *meet(self.ctx, f"{everyone} in the cluster")))
 
     def _prefetches(self) -> tuple[CStmt, ...]:
         """The first load of a block would wait for its map."""
@@ -452,9 +461,10 @@ class WithRoles(ordinary.LoweredLaunch):
 
         ring = replace(ring, ctype=f"Ring<{CPrinter(ctx.target.dialect)(self.roles.extent)}>")
         one = b.compare("==", b.local("threadIdx.x"), const(groups * THREADS))
+        drain = [drained(ctx, self.roles)] if self.roles.neighbours else []
         body = (
             *self._share(consumer=False),
-            Branch(condition=one, then=tuple(loads)),
+            Branch(condition=one, then=(*loads, *drain)),
             Escape(kind="return"),
         )
         last = b.compare("==", GROUP, const(groups))

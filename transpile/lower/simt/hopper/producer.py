@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, const
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.plan import Address, CStmt, Do, Element, Loop, Section
+from tile2c.transpile.lower.plan import Address, CCall, CStmt, Do, Element, Loop, Section
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import (
     PHASE,
@@ -20,6 +20,7 @@ from tile2c.transpile.lower.simt.hopper.calls import (
     slots,
 )
 from tile2c.transpile.lower.simt.hopper.im2col import first_pixel, tap_of
+from tile2c.transpile.lower.simt.hopper.neighbours import Neighbours
 from tile2c.transpile.lower.simt.hopper.policies import policy_line
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
 from tile2c.transpile.lower.simt.scalars import lower_scalars
@@ -54,7 +55,7 @@ def _once(ctx: Context, roles: Roles) -> tuple[CStmt, ...]:
     names = " and ".join(load.tile.name for load in roles.once)
     sizes = [call("sizeof", b.local(load.tile.name)) for load in roles.once]
     announced = Do(call=call("barrier_expect", READY, b.add(*sizes)))
-    loads = (announced, *(_tile(ctx, load, (), READY) for load in roles.once))
+    loads = (announced, *(_tile(ctx, roles, load, (), READY) for load in roles.once))
     if roles.again is None:
         return loads
     reason = f"every consumer warp has read what {names} held"
@@ -78,7 +79,7 @@ def _rounds(ctx: Context, roles: Roles, start: Expr, stop: Expr, pixels: Pixels)
         body.append(do("barrier_wait", empty, flipped(PHASE), remark=reason))
         body.append(Do(call=call("barrier_expect", full, _stage_bytes(loads))))
         for load in loads:
-            body.append(_tile(ctx, load, (STAGE,), full, pixels.get(load.tile.name)))
+            body.append(_tile(ctx, roles, load, (STAGE,), full, pixels.get(load.tile.name)))
     body.append(do("ring.advance"))
     frame = Loop(
         var=name,
@@ -105,17 +106,20 @@ def _stage_bytes(loads: Sequence[TileLoad]) -> Expr:
 
 def _tile(
     ctx: Context,
+    roles: Roles,
     load: TileLoad,
     stage: tuple[Expr, ...],
     told: Expr,
     place: tuple[Expr, Expr, Expr] | None = None,
 ) -> Section:
     """The load of one tile, which tells the barrier `told` of its bytes."""
-    started = (
-        (_load(ctx, load, stage, told),)
-        if place is None
-        else _pixels(ctx, load, stage, told, place)
-    )
+    shared = roles.neighbours
+    if place is not None:
+        started = _pixels(ctx, load, stage, told, place)
+    elif shared is not None and load.tile.name in shared.tiles:
+        started = (_part(ctx, load, shared, stage, told),)
+    else:
+        started = (_load(ctx, load, stage, told),)
     return Section(
         comments=(*load.copy.comments, load.copy.quote),
         body=started,
@@ -144,6 +148,42 @@ def _load(ctx: Context, load: TileLoad, stage: tuple[Expr, ...], told: Expr) -> 
         body=(_start(load, stage, told, b.local(slab), (moved, *starts[1:])),),
         dtype=INT32,
     )
+
+
+def _part(
+    ctx: Context, load: TileLoad, shared: Neighbours, stage: tuple[Expr, ...], told: Expr
+) -> CStmt:
+    """This block's half of a tile, for both blocks of the cluster: slabs, or rows of a lone slab."""
+    rank = len(load.map.dims)
+    declared, given = coordinates(rank)
+    ctx.need(
+        "tma_load_to_both", rank=rank, coordinates=declared, operands=given, slots=slots(3, rank)
+    )
+    starts = list(box_start(ctx, load.places))
+    if load.slabs.count == 1:
+        axis = next(k for k, extent in enumerate(load.map.box) if k and extent > 1)
+        row = b.mul(b.local(shared.rank), const(load.map.box[axis]))
+        starts[axis] = b.add(starts[axis], row)
+        into = load.slabs.start(load.tile, stage, const(0), row)
+        return Do(call=_to_both(load, into, told, starts))
+    name = ctx.namer.ours("slab", "slab_of_tile")
+    ctx.namer.release(name)
+    starts[0] = b.add(starts[0], b.mul(b.local(name), const(load.slabs.width)))
+    into = load.slabs.start(load.tile, stage, b.local(name), const(0))
+    first, end = shared.half(load.slabs.count)
+    return Loop(
+        var=name,
+        start=first,
+        stop=end,
+        step=const(1),
+        body=(Do(call=_to_both(load, into, told, starts)),),
+        dtype=INT32,
+    )
+
+
+def _to_both(load: TileLoad, into: Element, told: Expr, starts: Sequence[Expr]) -> CCall:
+    address = Address(dtype=load.tile.dtype, element=into)
+    return call("tma_load_to_both", address, b.local(load.map_name), told, *starts)
 
 
 def _pixels(

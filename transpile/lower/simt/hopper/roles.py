@@ -24,6 +24,7 @@ from tile2c.transpile.lower.simt.access import all_loads, all_stores
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import STAGE
 from tile2c.transpile.lower.simt.hopper.im2col import pixel_map, pixel_slabs
+from tile2c.transpile.lower.simt.hopper.neighbours import Neighbours, neighbours_of
 from tile2c.transpile.lower.simt.hopper.rings import Again, TileRing, batches_of, rings_of
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
@@ -90,6 +91,8 @@ class Roles:
     groups: int  # consumer warpgroups
     batches: tuple[tuple[Gemm, ...], ...]  # products of a round that are started together
     rings: tuple[TileRing, ...]  # barriers, by the batches that read the tiles
+    alike: bool = False  # blocks that follow one another have tiles in common
+    neighbours: Neighbours | None = None  # and load them for each other
     again: Again | None = None  # tiles that are loaded once come again with each tile of the grid
     at: Expr = STAGE  # the stage that products read
 
@@ -102,8 +105,11 @@ class Roles:
         return () if load in self.once else (self.at,)
 
 
-def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
-    """Splits the launch; raises Unfit with the first thing in the way."""
+def plan_roles(ctx: Context, body: tuple[Stmt, ...], *, together: bool = False) -> Roles:
+    """Splits the launch; raises Unfit with the first thing in the way.
+
+    `together`: for clusters, whose blocks load what they have in common for each other.
+    """
     if any(isinstance(x, Print | Foreign) for x in walk(body)):
         raise Unfit("T.print and foreign code are for all threads of the block")
     loop = _loop(body)
@@ -120,14 +126,21 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
     inside = bound_for(loop, copies)
     if inside is None:
         raise Unfit("what a round loads depends on what it reads")
-    batches = batches_of(rest_of(loop, copies, inside, ()), plans)
+    rounds = rest_of(loop, copies, inside, ())
+    batches = batches_of(rounds, plans)
     rings = rings_of(ctx, {load.tile.name: load.map.tensor for load in loads}, batches)
     depth, extent = _depth(ctx, loop, loads, len(rings))
+    bound = _bound(body, loop, (*loads, *once))
+    meanings = {let.var.name: let.value for let in (*bound, *inside)}
+    neighbours, parts = neighbours_of(ctx, loop, rounds, loads, meanings, groups)
+    if neighbours is not None and not together:
+        parts = loads
+        ctx.namer.release(neighbours.rank)
     return Roles(
         loop=loop,
-        loads=loads,
+        loads=parts,
         once=once,
-        bound=_bound(body, loop, (*loads, *once)),
+        bound=bound,
         inside=inside,
         held=held,
         products=plans,
@@ -136,6 +149,8 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...]) -> Roles:
         groups=groups,
         batches=batches,
         rings=rings,
+        neighbours=neighbours if together else None,
+        alike=neighbours is not None,
     )
 
 
