@@ -23,6 +23,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "bfloat16": ({}, PLANES),
     "part_of_a_tile": ({}, PLANES),
     "bias_and_scale": ({}, PLANES),
+    "bytes_computed": ({}, [{"M": 1, "N": 1}, {"M": 13, "N": 150}]),
     "column_strips": ({}, [{"N": 5}, {"N": 70001}]),
     "column_sums": ({}, PLANES),
     "columns": ({}, [{"M": m} for m in (1, 7, 17, 40)]),
@@ -66,7 +67,8 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
 # The rest covers the same mechanisms in other mixtures.
 QUICK = {
     "add", "row_sum", "bfloat16", "part_of_a_tile", "conditions", "control", "halves", "online_softmax",
-    "planes", "reductions", "row_strips", "single_elements", "turned", "integers_compared", "scans", "cumsum",
+    "planes", "reductions", "row_strips", "single_elements", "turned",
+    "integers_compared", "scans", "cumsum", "bytes_computed",
 }  # fmt: skip
 
 

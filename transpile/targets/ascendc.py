@@ -41,6 +41,8 @@ _ARITHMETIC = {
     "Duplicate": (*_NUMBERS, "bfloat16", "uint16", "uint32"),
     "Brcb": (*_NUMBERS, "bfloat16", "uint16", "uint32"),
     "Cast": ("float32",),  # to a whole number of the same type
+    **dict.fromkeys(("ShiftLeft", "ShiftRight"), ("int16", "int32", "uint16", "uint32")),
+    "Interleave": _NUMBERS,  # as transposes of blocks
     "transpose": (*_NUMBERS, "uint16", "uint32"),  # TransDataTo5HD
 }
 
@@ -73,6 +75,8 @@ _CHAINS = (
     ("bfloat16", "float32", "float16"),
     ("bfloat16", "float32", "int16"),
     ("int8", "float16", "float32"),
+    ("int16", "float16", "int8"),
+    ("int16", "float16", "uint8"),
     ("uint8", "float16", "float32"),
     ("int8", "float16", "int16"),
     ("uint8", "float16", "int16"),
@@ -189,6 +193,7 @@ ASCEND910B = CoresTarget(
     arithmetic=_ARITHMETIC,
     conversions=_conversions(),
     widen={"bfloat16": "float32"},
+    held={"int8": "int16", "uint8": "int16"},
     cube=_CUBE,
     host=_HOST,
     helpers=(

@@ -86,6 +86,9 @@ class CoresTarget(Target):
     cube: CubeUnit | None = None  # for T.gemm
     weights: WeightUnit | None = None  # for T.gemm, where the core itself multiplies
     widen: Mapping[str, str]  # element type without arithmetic -> the one it is computed in
+    held: Mapping[str, str] = field(
+        default_factory=dict
+    )  # bytes -> the integer in which their values are held while they are computed with
 
     def lanes(self, size: int) -> int:
         """Elements of `size` bytes in a block."""

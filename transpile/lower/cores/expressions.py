@@ -42,7 +42,11 @@ from tile2c.transpile.lower.facts import Facts, linear
 from tile2c.transpile.record import record
 
 _WHOLE = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div", "min": "Min", "max": "Max"}
-_NUMBER = {"+": "Adds", "-": "Subs", "*": "Muls", "/": "Divs", "min": "Mins", "max": "Maxs"}
+_NUMBER = {
+    "+": "Adds", "-": "Subs", "*": "Muls", "/": "Divs", "min": "Mins", "max": "Maxs",
+    "<<": "ShiftLeft", ">>": "ShiftRight",
+}  # fmt: skip
+_GROWS = ("+", "-", "*", "<<")  # may leave the range of the operands' type
 
 
 @record(frozen=False)
@@ -75,6 +79,8 @@ class Vectors:
         self.dst, self.dst_busy = dst, False
         self.pending = sum(load.buffer.name == dst.at.tile for load in walk.loads(expr))
         value = self.evaluate(expr, dst)
+        if value.kind != "scalar" and value.dtype != dst.dtype:  # bytes, which are held wider
+            value = self.cast(value, dst.dtype, dst if value.kind == dst.kind else None, expr.span)
         self.settle(value, dst, expr.span)
         self.dst = None
 
@@ -166,8 +172,13 @@ class Vectors:
             return self.variable(expr)
         if isinstance(expr, Cast):
             return self.cast(self.evaluate(expr.a), expr.dtype, want, expr.span)
+        if self.is_held(expr.dtype) and isinstance(expr, Binary | Unary | Call | Select):
+            return self.held(expr)
         if isinstance(expr, Select):
             return self.select(expr, want)
+        if is_shift(expr) and self.tiles.target.can("Floor", "float32"):
+            assert isinstance(expr, Binary)
+            return self.cast(shifted(expr, self), expr.dtype, want, expr.span)
         wide = self._wide(expr)
         if wide is not None and isinstance(expr, Binary | Unary | Call):
             inner = self.evaluate(_widened(expr, DTYPES[wide]))
@@ -176,9 +187,6 @@ class Vectors:
             return self.binary(expr, want)
         if isinstance(expr, Unary) and expr.op == "-":
             minus = Const(dtype=expr.dtype, value=-1)
-        if is_shift(expr) and self.tiles.target.can("Floor", "float32"):
-            assert isinstance(expr, Binary)
-            return self.cast(shifted(expr, self), expr.dtype, want, expr.span)
             return self.binary(Binary(dtype=expr.dtype, op="*", a=expr.a, b=minus), want)
         if isinstance(expr, Call):
             return self.call(expr, want)
@@ -190,6 +198,32 @@ class Vectors:
                 help="use the condition in T.if_then_else, which gives numbers",
             )
         raise self.none(type(expr).__name__.lower(), expr)
+
+    def is_held(self, dtype: DType) -> bool:
+        """Whether values of a type are computed in a wider integer, which holds the same numbers."""
+        return dtype.name in self.tiles.target.held
+
+    def held(self, expr: Binary | Unary | Call | Select) -> Value:
+        """An operation on bytes in the type that holds them, back in their range where it left it."""
+        wide = DTYPES[self.tiles.target.held[expr.dtype.name]]
+        if isinstance(expr, Select):
+            return self.select(_widened_select(expr, wide), None)
+        inner = _widened(expr, wide)
+        if not isinstance(inner, Binary) or inner.op not in _GROWS:
+            return self.evaluate(inner)
+        spare = wide.bits - expr.dtype.bits
+        if inner.op == "<<" and isinstance(inner.b, Const):  # to the top at once
+            up = replace(inner, b=number_of(int(inner.b.value) + spare, wide))
+        else:
+            up = Binary(dtype=wide, op="<<", a=inner, b=number_of(spare, wide), span=expr.span)
+        value = self.evaluate(up)
+        if value.kind == "scalar":
+            return value
+        down = wide if expr.dtype.kind == "int" else DTYPES[f"u{wide.name}"]
+        seen = replace(value, ref=replace(value.at, view=None if down == wide else down))
+        number = Value(kind="scalar", dtype=down, expr=number_of(spare, down))
+        self.calls.elementwise("ShiftRight", seen, (seen, number))
+        return value
 
     def _wide(self, expr: Expr) -> str | None:
         """The type in which to compute what the unit has not in the expression's own."""
@@ -341,6 +375,8 @@ class Vectors:
 
     def binary(self, expr: Binary, want: Value | None) -> Value:
         can = self.tiles.target.can
+        if expr.op in ("<<", ">>"):
+            return self.shift(expr, want)
         has = expr.op in _WHOLE and can(_WHOLE[expr.op], expr.dtype.name)
         if not has and not (expr.op == "/" and can("Recip", expr.dtype.name)):
             raise self.none(f"{expr.op} of {expr.dtype}", expr)
@@ -352,6 +388,15 @@ class Vectors:
         if a.kind == "scalar":
             return self.number_with(expr, a.number, b, want)
         return self.two(_WHOLE[expr.op], expr.dtype, a, b, want)
+
+    def shift(self, expr: Binary, want: Value | None) -> Value:
+        """a << number, a >> number."""
+        if not self.tiles.target.can(_NUMBER[expr.op], expr.dtype.name):
+            raise self.none(f"{expr.op} of {expr.dtype}", expr)
+        a, b = self.evaluate(expr.a), self.evaluate(expr.b)
+        if a.kind == "scalar" or b.kind != "scalar":
+            raise self.none(f"{expr.op} by numbers of a tile", expr)
+        return self.with_number(expr, a, b.number, want)
 
     def two(self, function: str, dtype: DType, a: Value, b: Value, want: Value | None) -> Value:
         if function == "Div" and not self.tiles.target.can("Div", dtype.name):
@@ -505,11 +550,16 @@ def _power_of_two(number: Expr) -> bool:
 def _widened(expr: Binary | Unary | Call, wide: DType) -> Expr:
     """The operation in a wider type, its operands converted."""
     if isinstance(expr, Binary):
-        a, b = Cast(dtype=wide, a=expr.a), Cast(dtype=wide, a=expr.b)
-        return replace(expr, dtype=wide, a=a, b=b)
+        return replace(expr, dtype=wide, a=_cast(expr.a, wide), b=_cast(expr.b, wide))
     if isinstance(expr, Unary):
         return replace(expr, dtype=wide, a=Cast(dtype=wide, a=expr.a))
     return replace(expr, dtype=wide, args=tuple(Cast(dtype=wide, a=part) for part in expr.args))
+
+
+def _cast(expr: Expr, dtype: DType) -> Expr:
+    if isinstance(expr, Const) and dtype.is_integer:
+        return replace(expr, dtype=dtype)
+    return Cast(dtype=dtype, a=expr)
 
 
 def _widened_select(expr: Select, wide: DType) -> Select:

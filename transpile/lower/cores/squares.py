@@ -15,22 +15,24 @@ from typing import TYPE_CHECKING
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import DTYPES, DType
 from tile2c.transpile.ir.expr import Const, Expr, Var, const
-from tile2c.transpile.lower.cores.plan import TileRef, VectorCall
+from tile2c.transpile.lower.cores.layouts import Layout, times
+from tile2c.transpile.lower.cores.packed import Interleave
+from tile2c.transpile.lower.cores.plan import Loop, TileRef, VectorCall
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.cores.values import Value
 
 if TYPE_CHECKING:
-    from tile2c.transpile.lower.cores.calls import Calls, Shape
+    from tile2c.transpile.lower.cores.calls import Calls, Emit, Shape
 
 ROWS = 16  # that the instruction takes at a time
 CALL = "transpose"
 
 
 def exchanges(launch: forms.Launch) -> bool:
-    """Whether an access of a T.Parallel has its loop variables in another order than the loop, or a
-    scan may run along rows."""
+    """Whether an access of a T.Parallel has its loop variables in another order than the loop, or
+    another statement may turn tiles."""
     for stmt in walk.statements(launch.body):
-        if isinstance(stmt, forms.Scan):
+        if isinstance(stmt, forms.Scan | Interleave):
             return True
         if not isinstance(stmt, forms.Parallel):
             continue
@@ -88,6 +90,42 @@ def turn_into(calls: Calls, dst: Value, src: Value) -> None:
     part = Value(kind="tile", dtype=dst.dtype, ref=ref, pitch=pitch)
     calls.flipped(pitch).copy(replace(dst, turned=False), part)
     tiles.give_back(ref.tile)
+
+
+def interleave(
+    tiles: Tiles, emit: Emit, planes: Layout, tile: Layout, parts: int, row: Var
+) -> None:
+    """tile[i, j * parts + r] = planes[r, i, j]: the columns of each plane as rows, which lie between
+    those of the others, turned back."""
+    dtype, lanes = tile.buffer.dtype, tiles.lanes(tile.buffer.dtype)
+    rows, columns = planes.rows // parts, planes.columns
+    tall = -(-rows // ROWS) * ROWS
+    high = -(-columns // lanes) * lanes * parts
+    between = TileRef(tile=tiles.borrow("tile", dtype, high * tall))
+    into = (_moved(between, times(row, tall)), const(parts * tall))
+    source = TileRef(tile=planes.buffer.name)
+    here = (_moved(source, times(row, rows * planes.pitch)), const(planes.pitch))
+    size = const(rows), const(columns)
+    emit(
+        Loop(
+            var=row,
+            start=const(0),
+            stop=const(parts),
+            step=const(1),
+            body=tuple(turn(tiles, into, here, dtype, *size)),
+            own=True,
+            independent=True,
+            remark=f"columns become rows, {parts} apart",
+        )
+    )
+    name = tile.buffer.name
+    tiles.written[name] = max(
+        turned_size(tiles, dtype, rows, tile.pitch), tiles.written.get(name, 0)
+    )
+    back = (TileRef(tile=name), const(tile.pitch)), (between, const(tall))
+    for call in turn(tiles, *back, dtype, const(columns * parts), const(rows), covers=True):
+        emit(call)
+    tiles.give_back(between.tile)
 
 
 def _extents(shape: Shape) -> tuple[Expr, Expr]:
@@ -157,6 +195,10 @@ def _seen(ref: TileRef, dtype: DType) -> TileRef:
 
 
 def _further(ref: TileRef, by: int) -> TileRef:
+    return _moved(ref, const(by))
+
+
+def _moved(ref: TileRef, by: Expr) -> TileRef:
     from tile2c.transpile.lower.cores.calls import moved
 
-    return moved(ref, const(by))
+    return moved(ref, by)

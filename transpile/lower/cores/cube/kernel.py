@@ -25,6 +25,7 @@ from tile2c.transpile.lower.cores.exchange import Exchange
 from tile2c.transpile.lower.cores.extents import find_edges
 from tile2c.transpile.lower.cores.layouts import layouts
 from tile2c.transpile.lower.cores.names import Names
+from tile2c.transpile.lower.cores.packed import unpack_loops
 from tile2c.transpile.lower.cores.plan import (
     Choice,
     CoresPlan,
@@ -277,7 +278,8 @@ def _vector_side(
     function = replace(function, launches=(launch,))
     target = replace(target, cores=unit.cores)
     taken = taken_names(function, target) | {CORE}
-    staged = stage_globals(strip_loops(launch, taken), target, taken)
+    loops = unpack_loops(strip_loops(launch, taken), taken)
+    staged = stage_globals(loops, target, taken)
     launch = split_versions(staged, taken)
     whole = Attempt(function, launch, target, Names(set(taken)))
     for cut in cuts(launch, whole.layouts, whole.edges):
