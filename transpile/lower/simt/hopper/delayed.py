@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering
 
 # Registers beside sums and operands that the longer lives of values take; with less to spare they spill.
-_SPARE = 64
+_SPARE = 32
 
 
 @record(kw_only=True)

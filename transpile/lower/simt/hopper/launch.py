@@ -223,6 +223,8 @@ class WithRoles(ordinary.LoweredLaunch):
             ctx.choices.append(staying_choice())
         if self.stays and ctx.arrays:
             raise Restless("what lies in shared memory is used a single time")
+        if self.stays and len(self.roles.batches) > 1 and not self.lambdas:
+            raise Restless("waits between products, not the ends of tiles, take the time")
         names = self._shared_between_threads()
         try:
             return place_barriers(only_accesses_to(nodes, names))
