@@ -47,8 +47,10 @@ class DriverNames:
     event: str  # (event*) or (event*, flags)
     event_flags: bool
     record: str
-    wait: str
-    elapsed: str
+    wait: str = ""  # (event); or
+    synchronize: str = ""  # (stream)
+    elapsed: str  # (milliseconds*, start, end)
+    elapsed_last: bool = False  # (start, end, milliseconds*)
     drop_event: str
     error_name: str = ""  # (status, text*)
     error_text: str = ""  # (status) -> text
@@ -267,6 +269,9 @@ class NamedDriver:
 
     def synchronize(self, stream: int) -> None:
         """Waits for everything in a stream."""
+        if self.names.synchronize:
+            self._call(self.names.synchronize, Handle(stream))
+            return
         with self._events(1) as (event,):
             self._call(self.names.record, event, Handle(stream))
             self._call(self.names.wait, event)
@@ -277,9 +282,14 @@ class NamedDriver:
             self._call(self.names.record, start, Handle(stream))
             run()
             self._call(self.names.record, end, Handle(stream))
-            self._call(self.names.wait, end)
+            if self.names.wait:
+                self._call(self.names.wait, end)
+            else:
+                self.synchronize(stream)
             found = ctypes.c_float()
-            self._call(self.names.elapsed, ctypes.byref(found), start, end)
+            order: list[object] = [start, end]
+            order.insert(2 if self.names.elapsed_last else 0, ctypes.byref(found))
+            self._call(self.names.elapsed, *order)
             return found.value
 
     def encode(self, tensor_map: TensorMap) -> bytes:

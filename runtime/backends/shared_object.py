@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tile2c.runtime.backends import drivers
@@ -48,7 +48,7 @@ _ACL = DriverNames(
     event="aclrtCreateEvent",
     event_flags=False,
     record="aclrtRecordEvent",
-    wait="",
+    synchronize="aclrtSynchronizeStream",
     elapsed="aclrtEventElapsedTime",
     drop_event="aclrtDestroyEvent",
     torch="npu",
@@ -66,7 +66,9 @@ _CNRT = DriverNames(
     event_flags=False,
     record="cnrtPlaceNotifier",
     wait="cnrtWaitNotifier",
+    synchronize="cnrtQueueSync",
     elapsed="cnrtNotifierElapsedTime",
+    elapsed_last=True,
     drop_event="cnrtNotifierDestroy",
     error_text="cnrtGetErrorName",
     torch="mlu",
@@ -87,7 +89,6 @@ _CUDART_BODY = """\
     }
     return cudaLaunchKernel(kernel, dim3(grid[0], grid[1], grid[2]), dim3(block[0], block[1], block[2]),
                             args, shared, static_cast<cudaStream_t>(stream));
-}
 """
 _PLAIN = {
     "bool": "bool", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t",
@@ -186,22 +187,9 @@ class AclDriver(LibraryDriver):
             places = (ctypes.c_uint64(to), size, ctypes.c_uint64(source), size)
             self._call(self.names.copy, *places, kind)
 
-    def synchronize(self, stream: int) -> None:
-        self._call("aclrtSynchronizeStream", Handle(stream))
-
-    def elapsed(self, run: Callable[[], None], stream: int) -> float:
-        with self._events(2) as (start, end):
-            self._call(self.names.record, start, Handle(stream))
-            run()
-            self._call(self.names.record, end, Handle(stream))
-            self.synchronize(stream)
-            found = ctypes.c_float()
-            self._call(self.names.elapsed, ctypes.byref(found), start, end)
-            return found.value
-
 
 class CnrtDriver(LibraryDriver):
-    """Cambricon's run-time library: other numbers for the ways of a copy, the time comes last."""
+    """Cambricon's run-time library: other numbers for the ways of a copy."""
 
     def to_device(self, address: int, host: int, nbytes: int) -> None:
         self._copy("", address, host, nbytes, _CNRT_TO_DEVICE)
@@ -209,44 +197,11 @@ class CnrtDriver(LibraryDriver):
     def to_host(self, host: int, address: int, nbytes: int) -> None:
         self._copy("", host, address, nbytes, _CNRT_TO_HOST)
 
-    def synchronize(self, stream: int) -> None:
-        self._call("cnrtQueueSync", Handle(stream))
 
-    def elapsed(self, run: Callable[[], None], stream: int) -> float:
-        with self._events(2) as (start, end):
-            self._call(self.names.record, start, Handle(stream))
-            run()
-            self._call(self.names.record, end, Handle(stream))
-            self._call(self.names.wait, end)
-            found = ctypes.c_float()
-            self._call(self.names.elapsed, start, end, ctypes.byref(found))
-            return found.value
+class LibraryBackend(VendorBackend):
+    """Devices whose kernels a function behind the text launches, one for each entry point."""
 
-
-class CorexBackend(VendorBackend):
-    """Iluvatar's devices, through their CUDA run-time library."""
-
-    def __init__(self, driver: LibraryDriver | None = None) -> None:
-        name = device_name() if driver is None else ""
-        if name.startswith("NVIDIA"):  # whose library has the same name and functions
-            raise BackendUnavailable(f"no Iluvatar device: there is {name}")
-        super().__init__("corex", LibraryDriver(_CUDART) if driver is None else driver)
-
-    def fits(self, module: CompiledModule, record: KernelRecord) -> bool:
-        """None does: what the compile command makes has no function that launches."""
-        return False
-
-    def text_of(self, record: KernelRecord, text: str) -> str:
-        entries = dict.fromkeys(launch.entry for launch in record.launches)
-        parts = [_HEAD % entry + _CUDART_BODY % {"entry": entry} for entry in entries]
-        return "\n".join([text, "#include <cuda_runtime.h>", *parts])
-
-
-class AscendBackend(VendorBackend):
-    """Huawei's devices, through AscendCL."""
-
-    def __init__(self, driver: AclDriver | None = None) -> None:
-        super().__init__("ascendc", AclDriver(_ACL) if driver is None else driver)
+    header = ""  # of the vendor's run-time library
 
     def fits(self, module: CompiledModule, record: KernelRecord) -> bool:
         """None does: what the compile command makes has no function that launches."""
@@ -254,8 +209,64 @@ class AscendBackend(VendorBackend):
 
     def text_of(self, record: KernelRecord, text: str) -> str:
         launches = {launch.entry: launch for launch in record.launches}
-        parts = [_ascend_function(record, launch) for launch in launches.values()]
-        return "\n".join([text, "#include <acl/acl.h>", *parts])
+        parts = [
+            _HEAD % launch.entry + self.body(record, launch) + "}\n" for launch in launches.values()
+        ]
+        return "\n".join([text, f"#include <{self.header}>", *parts])
+
+    def body(self, record: KernelRecord, launch: Launch) -> str:
+        """The statements of an entry point's function."""
+        raise NotImplementedError
+
+
+class CorexBackend(LibraryBackend):
+    """Iluvatar's devices, through their CUDA run-time library."""
+
+    header = "cuda_runtime.h"
+
+    def __init__(self, driver: LibraryDriver | None = None) -> None:
+        name = device_name() if driver is None else ""
+        if name.startswith("NVIDIA"):  # whose library has the same name and functions
+            raise BackendUnavailable(f"no Iluvatar device: there is {name}")
+        super().__init__("corex", LibraryDriver(_CUDART) if driver is None else driver)
+
+    def body(self, record: KernelRecord, launch: Launch) -> str:
+        return _CUDART_BODY % {"entry": launch.entry}
+
+
+class AscendBackend(LibraryBackend):
+    """Huawei's devices, through AscendCL."""
+
+    header = "acl/acl.h"
+
+    def __init__(self, driver: AclDriver | None = None) -> None:
+        super().__init__("ascendc", AclDriver(_ACL) if driver is None else driver)
+
+    def body(self, record: KernelRecord, launch: Launch) -> str:
+        values = _values([_type_of(record, item) for item in launch.arguments])
+        return (
+            f"    {launch.entry}<<<grid[0], 0, stream>>>({values});\n"
+            "    return aclrtGetLastError(ACL_RT_THREAD_LEVEL);\n"
+        )
+
+
+class BangBackend(LibraryBackend):
+    """Cambricon's devices, through CNRT."""
+
+    header = "cnrt.h"
+
+    def __init__(self, driver: CnrtDriver | None = None) -> None:
+        super().__init__("bang", CnrtDriver(_CNRT) if driver is None else driver)
+
+    def body(self, record: KernelRecord, launch: Launch) -> str:
+        """Block tasks: each takes any core that is free."""
+        values = _values([_bang_type(record, item) for item in launch.arguments])
+        return (
+            "    const cnrtDim3_t tasks = {grid[0], grid[1], grid[2]};\n"
+            "    const cnrtQueue_t queue = static_cast<cnrtQueue_t>(stream);\n"
+            f"    {launch.entry}<<<tasks, cnrtFuncTypeBlock, queue>>>({values});\n"
+            "    return cnrtGetLastError();\n"
+        )
 
 
 def device_name() -> str:
@@ -271,47 +282,9 @@ def device_name() -> str:
     return text.value.decode(errors="replace")
 
 
-def _ascend_function(record: KernelRecord, launch: Launch) -> str:
-    values = ", ".join(
-        f"*static_cast<{_type_of(record, item)}*>(args[{number}])"
-        for number, item in enumerate(launch.arguments)
-    )
-    return (
-        _HEAD % launch.entry
-        + f"    {launch.entry}<<<grid[0], 0, stream>>>({values});\n"
-        + "    return aclrtGetLastError(ACL_RT_THREAD_LEVEL);\n}\n"
-    )
-
-
-class BangBackend(VendorBackend):
-    """Cambricon's devices, through CNRT."""
-
-    def __init__(self, driver: CnrtDriver | None = None) -> None:
-        super().__init__("bang", CnrtDriver(_CNRT) if driver is None else driver)
-
-    def fits(self, module: CompiledModule, record: KernelRecord) -> bool:
-        """None does: what the compile command makes has no function that launches."""
-        return False
-
-    def text_of(self, record: KernelRecord, text: str) -> str:
-        launches = {launch.entry: launch for launch in record.launches}
-        parts = [_bang_function(record, launch) for launch in launches.values()]
-        return "\n".join([text, "#include <cnrt.h>", *parts])
-
-
-def _bang_function(record: KernelRecord, launch: Launch) -> str:
-    """Block tasks: each takes any core that is free."""
-    values = ", ".join(
-        f"*static_cast<{_bang_type(record, item)}*>(args[{number}])"
-        for number, item in enumerate(launch.arguments)
-    )
-    return (
-        _HEAD % launch.entry
-        + "    const cnrtDim3_t tasks = {grid[0], grid[1], grid[2]};\n"
-        + "    const cnrtQueue_t queue = static_cast<cnrtQueue_t>(stream);\n"
-        + f"    {launch.entry}<<<tasks, cnrtFuncTypeBlock, queue>>>({values});\n"
-        + "    return cnrtGetLastError();\n}\n"
-    )
+def _values(types: Sequence[str]) -> str:
+    """What the kernel is called with: each argument read from where its pointer leads."""
+    return ", ".join(f"*static_cast<{kind}*>(args[{i}])" for i, kind in enumerate(types))
 
 
 def _bang_type(record: KernelRecord, item: LaunchArgument) -> str:
