@@ -60,6 +60,10 @@ CONV = (
     "block_M=256 block_N=128 block_K=64 num_stages=3 threads=256",
     "block_M=128 block_N=128 block_K=64 num_stages=4 threads=256",
 )
+FLASH_WIDE = (  # heads of 256
+    "block_M=128 block_N=64 num_stages=2 threads=256",
+    "block_M=128 block_N=80 num_stages=2 threads=256",
+)
 
 
 def _numbered(settings: tuple[str, ...], prefix: str = "") -> dict[str, str]:
@@ -156,8 +160,8 @@ CASES: tuple[Case, ...] = (
     _flash(128, True, 1.0, FLASH[True]),
     _flash(64, False, 0.95, FLASH[False]),
     _flash(64, True, 0.95, FLASH[True]),
-    _flash(256, False, 0.95, ("block_M=128 block_N=64 num_stages=2 threads=256",)),
-    _flash(256, True, 0.95, ("block_M=128 block_N=64 num_stages=2 threads=256",)),
+    _flash(256, False, 0.95, FLASH_WIDE),
+    _flash(256, True, 0.95, FLASH_WIDE),
     Case(
         name="conv2d",
         title="conv2d 3x3 fp16 (128, 64, 64, 128) to 128, channels last",
