@@ -51,6 +51,11 @@ CHECKS = {
     "few": Check(
         "gemm", "block_M=16 block_N=64 block_K=128", ((16, 64, 128), (3, 520, 1032), (17, 200, 8))
     ),
+    "parts": Check(  # 8, 4, 2 and 1 of them; some without rounds; several tiles of rows
+        "gemm",
+        "block_M=16 block_N=64 block_K=64",
+        ((16, 64, 2112), (13, 72, 1096), (5, 520, 2056), (48, 200, 520), (16, 4160, 520)),
+    ),
     "eight": Check("gemm", "block_M=8 block_N=128 block_K=64 threads=256", ((8, 264, 520),)),
     "fp8": Check("fp8_gemm", f"block_M=128 block_N=128 {FP8}", FP8_TAILS),
     "fp8_parts": Check("fp8_gemm", f"block_M=128 block_N=256 {FP8}", FP8_TAILS),

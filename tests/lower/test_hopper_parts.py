@@ -115,7 +115,8 @@ def test_weights_that_one_row_of_blocks_reads_are_the_first_to_leave_the_cache(
     tmp_path: Path,
 ) -> None:
     text = build(tmp_path, "product", FEW)
-    assert "const unsigned long long policy = l2_policy(gridDim.y == 1);" in text
-    loads = re.findall(r"tma_load\(&(\w+)\[[^;]*?(, policy)?\);", text)
-    assert loads == [("A_shared", ""), ("B_shared", ", policy")]
-    assert "l2_policy" not in build(tmp_path / "many", "product", {**FEW, "block_M": 128})
+    words = " ".join(text.split())
+    assert "bool once = gridDim.y == 1 && sizeof(B_shared[0]) * gridDim.x * ko_end <= " in words
+    loads = re.findall(r"tma_load\(&(\w+)\[[^;]*?(, once)?\);", text)
+    assert loads == [("A_shared", ""), ("B_shared", ", once")]
+    assert "evict_first" not in build(tmp_path / "many", "product", {**FEW, "block_M": 128})

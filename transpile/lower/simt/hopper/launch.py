@@ -55,7 +55,7 @@ from tile2c.transpile.lower.simt.hopper.parts import (
     parts_of,
     with_parts,
 )
-from tile2c.transpile.lower.simt.hopper.policies import with_policies
+from tile2c.transpile.lower.simt.hopper.policies import policy_lines, with_policies
 from tile2c.transpile.lower.simt.hopper.producer import produce
 from tile2c.transpile.lower.simt.hopper.rings import Again
 from tile2c.transpile.lower.simt.hopper.roles import RING_STAGES, Roles, TileLoad, plan_roles
@@ -205,7 +205,8 @@ class WithRoles(ordinary.LoweredLaunch):
         start, stop = convert(ctx, loop.start, Place(values={})), self.stop
         if self.parts is not None:
             start, stop = b.local(self.parts.first), b.local(self.parts.last)
-        self.producer = produce(ctx, self.roles, start, stop)
+        loads = produce(ctx, self.roles, start, stop)
+        self.producer = (*policy_lines(ctx, self.roles, self.stop), *loads)
         consumers = ConsumerLowering(
             ctx,
             self.frames,

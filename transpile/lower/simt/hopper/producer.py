@@ -21,7 +21,6 @@ from tile2c.transpile.lower.simt.hopper.calls import (
 )
 from tile2c.transpile.lower.simt.hopper.im2col import first_pixel, tap_of
 from tile2c.transpile.lower.simt.hopper.neighbours import Neighbours
-from tile2c.transpile.lower.simt.hopper.policies import policy_line
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.values import Place, convert
@@ -30,7 +29,6 @@ from tile2c.transpile.lower.simt.values import Place, convert
 def produce(ctx: Context, roles: Roles, start: Expr, stop: Expr) -> tuple[CStmt, ...]:
     """What is loaded once, then the loop; its waits pass at once in the first round of the ring."""
     lines, pixels = _first_pixels(ctx, roles)
-    lines += policy_line(ctx, roles)
     return (*_once(ctx, roles), *lines, _rounds(ctx, roles, start, stop, pixels))
 
 
@@ -132,8 +130,10 @@ def _load(ctx: Context, load: TileLoad, stage: tuple[Expr, ...], told: Expr) -> 
     """One box, or a loop over the tile's slabs."""
     rank = len(load.map.dims)
     declared, given = coordinates(rank)
-    helper, first = ("tma_load_policy", 4) if load.policy else ("tma_load", 3)
-    ctx.need(helper, rank=rank, coordinates=declared, operands=given, slots=slots(first, rank))
+    ctx.need("tma_load", rank=rank, coordinates=declared, operands=given, slots=slots(3, rank))
+    if load.once:
+        own = slots(4, rank)
+        ctx.need("tma_load_once", rank=rank, coordinates=declared, operands=given, slots=own)
     starts = box_start(ctx, load.places)
     if load.slabs.count == 1:
         return _start(load, stage, told, const(0), starts)
@@ -231,5 +231,5 @@ def _start(
     into = load.slabs.start(load.tile, stage, slab, const(0))
     address = Address(dtype=load.tile.dtype, element=into)
     source = b.local(load.map_name)
-    policy = (b.local(load.policy),) if load.policy else ()
-    return Do(call=call("tma_load", address, source, told, *at, *policy))
+    once = (b.local(load.once),) if load.once else ()
+    return Do(call=call("tma_load", address, source, told, *at, *once))

@@ -60,7 +60,7 @@ class TileLoad:
     slabs: Slabs
     map_name: str
     map: TensorMap
-    policy: str = ""  # the name of what the L2 is told
+    once: str = ""  # the flag that tells the L2 that it is read once
 
     @property
     def im2col(self) -> Im2col | None:
