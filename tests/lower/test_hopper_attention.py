@@ -28,8 +28,12 @@ CASES: dict[str, tuple[Defines, tuple[tuple[int, int, int], ...]]] = {
     ),
     "two blocks of rows": ({"block_M": 128, "block_N": 16, "threads": 128}, ((1, 150, 1),)),
     "one stage": ({"num_stages": 1, "dim": 128}, ((1, 100, 1),)),
+    "three warpgroups": (
+        {"block_M": 192, "block_N": 64, "threads": 384, "causal": True}, ((1, 200, 1),),
+    ),
+    "wide heads": ({"block_M": 128, "block_N": 64, "threads": 256, "dim": 256}, ((1, 150, 1),)),
     "bfloat16": ({"dtype": "bfloat16", "dim": 32}, ((1, 100, 1),)),
-}
+}  # fmt: skip
 
 
 def build(folder: Path, defines: Defines) -> str:
@@ -88,6 +92,18 @@ def test_any_number_of_blocks_takes_all_tiles(tmp_path: Path, causal: bool) -> N
     for processors in (1, 3, 4):
         assert right(tmp_path, defines, (1, 260, 2), processors=processors), processors
     assert right(tmp_path, defines, (1, 500, 1), processors=1)  # an even number of tiles
+
+
+def test_sums_are_scaled_only_where_that_changes_them(tmp_path: Path) -> None:
+    """Many sums for each factor: a warp asks first. Few: the question would cost more."""
+    defines: Defines = {"block_M": 128, "block_N": 64, "threads": 256, "dim": 256}
+    asked = "if (__any_sync(0xffffffffu, shrink[0] != 1.f || shrink[1] != 1.f)) {"
+    text = build(tmp_path, defines)
+    assert asked in text
+    assert asked not in build(tmp_path / "narrow", {**defines, "dim": 128})
+    path = text_of(tmp_path)
+    path.write_text(text.replace("shrink[0] != 1.f || ", ""))
+    assert not right(tmp_path, defines, (1, 200, 1))
 
 
 def test_large_scores(tmp_path: Path) -> None:
