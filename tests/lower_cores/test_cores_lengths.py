@@ -111,3 +111,29 @@ def test_elements_of_a_row_stay_refused_on_ascend() -> None:
     """What is left of them would not start at a whole block of the tile."""
     with pytest.raises(InputError, match="may start before the tensor"):
         lowered(program("shifted_row"), {}, ASCEND)
+
+
+@pytest.mark.parametrize("target", [ASCEND, BANG])
+@pytest.mark.parametrize("causal", [True, False])
+def test_attention_that_zeroes_what_lies_past_an_end(
+    causal: bool, target: str, tmp_path: Path
+) -> None:
+    q, k, v = tensors("lengths", 3)
+    starts = np.array(STARTS["lengths"], np.int32)
+    given = [q, k, v, starts, starts, np.int32(40), np.zeros_like(q)]
+    path = Path(__file__).parent / "products/padded_sequences.py"
+    agrees(path, tmp_path, target, {"causal": causal}, given)
+
+
+@pytest.mark.parametrize("target", [ASCEND, BANG])
+def test_products_of_groups_of_rows(target: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    sizes = np.array([33, 0, 1, 31, 64], np.int32)
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int32)
+    places = [(g, b) for g, size in enumerate(sizes) for b in range(-(-int(size) // 32))]
+    a = rng.standard_normal((int(sizes.sum()), 48)).astype(np.float16)
+    b = rng.standard_normal((5, 48, 40)).astype(np.float16)
+    group_of, block_in_group = (np.array(x, np.int32) for x in zip(*places, strict=True))
+    c = np.zeros((len(a), 40), np.float16)
+    path = Path(__file__).parent / "products/grouped_product.py"
+    agrees(path, tmp_path, target, {}, [a, b, sizes, starts, group_of, block_in_group, c])

@@ -178,7 +178,7 @@ ASCEND910B = CoresTarget(
     compile="bisheng -x asc --npu-arch=dav-2201 -O2 -fPIC -shared {file} -o {stem}.so",
     module_suffix=".so",
     proven="never run on silicon",
-    emulated="the samples of vectors, products and attention",
+    emulated="the samples of vectors, products, attention and convolutions",
     summary="Huawei Ascend 910B: vector cores, cube cores for products, both in one kernel",
     cores=40,
     local_bytes=196352,

@@ -227,7 +227,7 @@ def _target(arch: str, chip: str, number: int, nram: int, wram: int, own: bool) 
         proven="never run on silicon",
         summary=f"Cambricon {chip}, one core a block",
         facts="vendor's developer guide of BANG C 4.5",
-        emulated="the samples of vectors, products and attention",
+        emulated="the samples but for 8-bit floats and barriers",
         vectors="counts",
         order="stages",
         words=_WORDS,

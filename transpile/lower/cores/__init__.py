@@ -1,7 +1,7 @@
 """Lowering for machines without threads: one instruction stream a core, whole tiles at a time.
 
 reads   `ir.forms.Function`        writes  `plan.CoresPlan`
-order   check, fixed_extents, stage_globals, (split_tiles,) extents, statements, queues, memory, flags
+order   check, fixed_extents, tails, stage_globals, (split_tiles,) extents, statements, queues, memory, flags
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tile2c.transpile.lower.cores.fixed_extents import fix_extents
 from tile2c.transpile.lower.cores.plan import CoresPlan
 from tile2c.transpile.lower.cores.planner import make_plan
 from tile2c.transpile.lower.cores.printer import print_plan
+from tile2c.transpile.lower.cores.tails import cut_loads
 from tile2c.transpile.lower.rename import rename_reserved
 from tile2c.transpile.targets.cores import CoresTarget
 
@@ -32,7 +33,7 @@ def lower(function: Function, target: CoresTarget, diagnostics: Diagnostics) -> 
     check(function, target, diagnostics)
     if any(item.severity == "error" for item in diagnostics.items[before:]):
         return None
-    launches = tuple(fix_extents(launch) for launch in function.launches)
+    launches = tuple(cut_loads(fix_extents(launch)) for launch in function.launches)
     function = replace(function, launches=launches)
     if target.cube is not None and has_products(function.launches[0]):
         from tile2c.transpile.lower.cores.cube.kernel import make_product_plan

@@ -162,6 +162,8 @@ def _copy_rows(
             _check_start(mine, layout, tensor, other, context)
         if clip is None and not in_front:
             counts.append(context.scalars.lower(extent, context.facts, context.emit))
+            if is_min(tensor.ranges[other].extent):
+                cut.append((counts[-1], tile.buffer.shape[mine], False))
         else:
             part = context.inside(Clip(start, extent, bound), *context.edge_names(key))
             counts.append(part.count)

@@ -242,7 +242,8 @@ class _Finder:
                 part = region.ranges[dim]
                 bound = region.buffer.shape[dim]
                 found = self.get(tiles[0])
-                found.clips.append(clip_of(part.start, part.extent, bound, self.facts))
+                clip = clip_of(part.start, part.extent, bound, self.facts)
+                found.clips.append(None if is_min(part.extent) else clip)
                 found.before |= not self.here.non_negative(part.start)
 
     def gemm(self, stmt: forms.Gemm) -> None:

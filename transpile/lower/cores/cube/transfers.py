@@ -12,6 +12,7 @@ from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
 from tile2c.transpile.ir.dtypes import BOOL, INT32, INT64
 from tile2c.transpile.ir.expr import (
+    Binary,
     Compare,
     Const,
     Expr,
@@ -32,7 +33,7 @@ from tile2c.transpile.lower.cores.cube.forms import Product, StoreSums
 from tile2c.transpile.lower.cores.cube.roles import Roles, whole
 from tile2c.transpile.lower.cores.cube.tiles import Matrix, lanes, matrix
 from tile2c.transpile.lower.cores.exchange import Exchange
-from tile2c.transpile.lower.cores.extents import Clip, clip_of, long_dims
+from tile2c.transpile.lower.cores.extents import Clip, clip_of, is_min, long_dims
 from tile2c.transpile.lower.cores.layouts import long_offset, times
 from tile2c.transpile.lower.cores.plan import (
     Argument,
@@ -161,19 +162,26 @@ class Transfers:
             part, bound = tensor.ranges[pairs[dim]], tensor.buffer.shape[pairs[dim]]
             clip = clip_of(part.start, part.extent, bound, context.facts)
             key = ("tile", tile.buffer.name, dim)
+            given = part.extent
+            if is_min(given):  # cut by a condition of the author's
+                assert isinstance(given, Binary)
+                given = context.edge(Clip(const(0), given.a, given.b), *self.edge_names(key, word))
             if not context.facts.non_negative(part.start):
                 if word == "columns":
                     raise may_start_before(tensor, part.start)
-                clip = Clip(part.start, part.extent, bound)
+                clip = Clip(part.start, given, bound)
                 before = (pairs[dim], context.inside(clip, *self.edge_names(key, word)))
                 found.append(before[1].count)
                 extent = shape.tall_expr()  # nothing but zeros is said to be around these rows
                 short.append(Compare(dtype=BOOL, op="<", a=found[-1], b=extent))
                 continue
             if clip is None:
-                found.append(self.value(part.extent))
+                found.append(self.value(given))
+                if given != part.extent:
+                    short.append(Compare(dtype=BOOL, op="<", a=given, b=extent))
                 continue
             live = context.edges.of(key)
+            clip = Clip(part.start, given, bound)
             count = context.edge(clip, *self.edge_names(key, word))
             found.append(count)
             if live is None or before is not None:
