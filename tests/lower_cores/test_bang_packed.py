@@ -1,4 +1,4 @@
-"""Several numbers in one element, on BANG C: loops over parts, shifts by powers of two."""
+"""Several numbers in one element: loops over parts; shifts, on BANG C by powers of two."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ def agrees(path: Path, out: Path, target: str, defines: dict[str, object], given
         np.testing.assert_allclose(got, want, rtol=2e-3, atol=2e-3 * abs(want).max(), err_msg=name)
 
 
+@pytest.mark.parametrize("target", ["bang:mtp_372", "ascendc:ascend910b"])
 @pytest.mark.parametrize(
     ("dtype", "shift"), [("int8", 4), ("int8", 1), ("int8", 7), ("uint8", 4), ("int16", 9)]
 )
-def test_parts_of_numbers(dtype: str, shift: int, tmp_path: Path) -> None:
+def test_parts_of_numbers(dtype: str, shift: int, target: str, tmp_path: Path) -> None:
     limits = np.iinfo(dtype)
     x = np.linspace(limits.min, limits.max, 7 * 40).astype(dtype).reshape(7, 40)
     given = [x, np.zeros((7, 80), np.float32), np.zeros_like(x)]
-    agrees(program("nibbles"), tmp_path, "bang:mtp_372", {"dtype": dtype, "shift": shift}, given)
+    agrees(program("nibbles"), tmp_path, target, {"dtype": dtype, "shift": shift}, given)
 
 
-@pytest.mark.parametrize("target", ["bang:mtp_372", "bang:mtp_592"])
+@pytest.mark.parametrize("target", ["bang:mtp_372", "bang:mtp_592", "ascendc:ascend910b"])
 @pytest.mark.parametrize(("m", "n", "k"), [(3, 67, 98), (65, 64, 128), (1, 1, 2)])
 def test_products_of_half_bytes(m: int, n: int, k: int, target: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
