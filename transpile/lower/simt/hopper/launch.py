@@ -71,6 +71,7 @@ from tile2c.transpile.lower.simt.hopper.stay import (
 )
 from tile2c.transpile.lower.simt.hopper.store import Passage, all_sent, in_own_memory, passage_of
 from tile2c.transpile.lower.simt.hopper.team import for_team
+from tile2c.transpile.lower.simt.hopper.two_blocks import BLOCKS_OF_SM, for_two_blocks
 from tile2c.transpile.lower.simt.hopper.unfit import Restless, Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import (
     THREADS,
@@ -134,6 +135,7 @@ class WithRoles(ordinary.LoweredLaunch):
     overwritten: frozenset[str]
     positive: list[Expr]
     stays: bool  # a block takes several tiles
+    blocks: int  # of an SM at once
     pairs: int | None  # the index of the block that rounds grow with: tiles make pairs along it
     count_lines: tuple[CStmt, ...] = ()  # how many there are
     parts: Parts | None  # the blocks of a cluster share the rounds
@@ -168,7 +170,9 @@ class WithRoles(ordinary.LoweredLaunch):
         taken = sum(plan.registers for plan in sums.values()) + sum(
             x.sums // 2 for x in held.values()
         )
-        self.registers = plan_registers(self.roles.groups, taken)
+        half = for_two_blocks(ctx, self.roles, taken)
+        self.blocks = 1 if half is None else BLOCKS_OF_SM
+        self.registers = half or plan_registers(self.roles.groups, taken)
         ctx.choices.append(roles_choice(self.roles.groups, self.registers))
         layouts = {name: accumulator_layout(ctx, plan) for name, plan in {**sums, **held}.items()}
         for product in products:
@@ -193,7 +197,7 @@ class WithRoles(ordinary.LoweredLaunch):
         self.overwritten = overwritten_sums(self.roles, self.zeroed, statements, runs)
         self.pairs = pairing(ctx, self.roles)
         paired = self.pairs is not None
-        self.stays = self.stays and self.parts is None
+        self.stays = self.stays and self.parts is None and self.blocks == 1
         self.stays = self.stays and may_stay(ctx, self.roles, self.body, paired=paired)
         self.passages = self._passages(plain)
         if self.stays:
@@ -217,6 +221,7 @@ class WithRoles(ordinary.LoweredLaunch):
             overwritten=self.overwritten,
             passages=self.passages,
             stays=self.stays,
+            alone=self.blocks == 1,
         )
         nodes = consumers.body(statements)
         self.lambdas = consumers.delayed
@@ -347,7 +352,7 @@ class WithRoles(ordinary.LoweredLaunch):
         rounds = [*own_names, *self._sums(), *self._locals(), *steps]
         work: list[CStmt] = [turns.loop((*without_comments(indices[1]), *rounds))]
         if sent:
-            work.append(all_sent(ctx))
+            work.append(all_sent())
         head = [*turns.counts, *(ends if self.pairs is None else ())]
         return [
             *([Section(body=tuple(head))] if head else []),
@@ -520,7 +525,7 @@ class WithRoles(ordinary.LoweredLaunch):
     def _entry(self, body: tuple[CStmt, ...], params: tuple[EntryParam, ...]) -> Entry:
         threads = ((self.roles.groups + 1) * THREADS, 1, 1)
         name = self.ctx.function.name
-        return Entry(name=name, params=params, threads=threads, body=body, min_blocks=1)
+        return Entry(name=name, params=params, threads=threads, body=body, min_blocks=self.blocks)
 
     def launch_of(self, entry: Entry, when: str | None) -> LaunchPlan:
         return LaunchPlan(

@@ -229,7 +229,7 @@ def _through_own(ctx: Context, passage: Passage, tile: str, swizzle: str) -> Ste
         remark="TMA has read the last part",
     )
     body: tuple[CStmt, ...] = (
-        Branch(condition=_leads(ctx), then=(free,)),
+        free,
         Do(call=call("warpgroup_sync", group), remark="its place may be overwritten"),
         _write(ctx, passage, tile, swizzle, number),
         do("publish_to_async", remark="TMA will see what this thread wrote"),
@@ -246,18 +246,17 @@ def _through_own(ctx: Context, passage: Passage, tile: str, swizzle: str) -> Ste
     return Step(body=(section,), quote=copy.quote)
 
 
-def all_sent(ctx: Context) -> Branch:
+def all_sent() -> Do:
     """At a block's end: nobody else may have the shared memory while TMA reads it."""
-    wait = do(
+    return do(
         "tma_store_wait_read",
         template=(const(0),),
         remark="the shared memory outlives its readers",
     )
-    return Branch(condition=_leads(ctx), then=(wait,))
 
 
 def _leads(ctx: Context) -> Expr:
-    """One thread a warpgroup starts its stores, and alone can wait for them."""
+    """One thread a warpgroup starts its stores, and waits for them."""
     return b.compare("==", b.mod(ctx.thread(), const(THREADS)), const(0))
 
 
@@ -400,5 +399,5 @@ def _send(ctx: Context, passage: Passage, tile: str, part: Expr) -> CStmt:
         one = Loop(
             var=slab, start=const(0), stop=const(across), step=const(1), body=(one,), dtype=INT32
         )
-    wait = () if own else all_sent(ctx).then
+    wait = () if own else (all_sent(),)
     return Branch(condition=_leads(ctx), then=(one, do("tma_store_commit"), *wait))
