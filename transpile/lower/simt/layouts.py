@@ -14,6 +14,8 @@ from typing import Literal
 
 from tile2c.transpile.record import record
 
+_MANY_CHUNKS = 4
+
 
 @record
 class Digit:
@@ -203,10 +205,12 @@ def default_layout(
     chunks = -(-vectors // across)
     dims: list[tuple[Digit, ...]] = [()] * len(shape)
     weight = 1  # value index
-    last_digits = [Digit("value", width, weight, "v"), Digit("thread", across, 1)]
+    near = _neighbours(shape[last], width, across, chunks, lanes) if last in reduced else across
+    last_digits = [Digit("value", width, weight, "v"), Digit("thread", near, 1)]
     weight *= width
     last_digits.append(Digit("value", chunks, weight, "c"))
     weight *= chunks
+    last_digits.append(Digit("thread", across // near, near))
     dims[last] = tuple(digit for digit in last_digits if digit.extent > 1)
     at = across  # thread weight
     names = ("r", "s", "t")
@@ -224,6 +228,16 @@ def default_layout(
     layout = Layout(shape, tuple(dims), threads, ())
     axes = tuple(Axis(digit.extent, digit.weight) for _, digit in layout.value_digits())
     return Layout(shape, tuple(dims), threads, axes or (Axis(1, 1),))
+
+
+def _neighbours(extent: int, width: int, across: int, chunks: int, lanes: int) -> int:
+    """How many of the threads across a row hold neighbouring vectors, chunk by chunk.
+
+    A warp each, where warps have many chunks: a warp's loads then lie together in memory, which moves
+    rows of 16 KiB about 1 % faster on an H200. With two chunks it makes no difference.
+    """
+    several = across > lanes and across % lanes == 0 and chunks >= _MANY_CHUNKS
+    return lanes if several and width * across * chunks == extent else across
 
 
 def grouped_layout(shape: tuple[int, int], threads: int, width: int, group: int) -> Layout:

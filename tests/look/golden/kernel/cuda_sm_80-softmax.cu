@@ -6,7 +6,7 @@
 //   launch   grid (M), block 256, no dynamic shared memory
 //   sizes    M is free
 //   needs    X and Y at multiples of 16 bytes
-//   text     sha256 cd4cfc9ceb49  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 9915701e3802  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr float LOG2_E = 1.44269504f;
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(256) softmax(const half* __restrict
     // T.copy(X[bx * block_M, 0], x)
     UNROLL
     for (int c = 0; c < 4; ++c) {
-        const int i = c * 2048 + threadIdx.x * 8;
+        const int i = warp * 1024 + c * 256 + lane * 8;
         __align__(16) half X_part[8];
         load_vector(X_part, &X[size_t(bx * block_M) * N + i]);
         for (int v = 0; v < 8; ++v) x[c][v] = __half2float(X_part[v]);
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(256) softmax(const half* __restrict
     // T.copy(x, Y[bx * block_M, 0])
     UNROLL
     for (int c = 0; c < 4; ++c) {
-        const int i = c * 2048 + threadIdx.x * 8;
+        const int i = warp * 1024 + c * 256 + lane * 8;
         __align__(16) half Y_part[8];
         for (int v = 0; v < 8; ++v) Y_part[v] = __float2half_rn(x[c][v]);
         store_vector(&Y[size_t(bx * block_M) * N + i], Y_part);

@@ -6,7 +6,7 @@
 //   launch   grid (M), block 256, no dynamic shared memory
 //   sizes    M is free
 //   needs    X and Y at multiples of 16 bytes
-//   text     sha256 a4d2e07df3ae  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 05dc43c49b06  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr float LOG2_E = 1.44269504f;
@@ -66,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(256) softmax(const _Float16* __rest
     // T.copy(X[bx * block_M, 0], x)
     UNROLL
     for (int c = 0; c < 4; ++c) {
-        const int i = c * 2048 + threadIdx.x * 8;
+        const int i = wave * 2048 + c * 512 + lane * 8;
         __align__(16) _Float16 X_part[8];
         load_vector(X_part, &X[size_t(bx * block_M) * N + i]);
         for (int v = 0; v < 8; ++v) x[c][v] = float(X_part[v]);
@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(256) softmax(const _Float16* __rest
     // T.copy(x, Y[bx * block_M, 0])
     UNROLL
     for (int c = 0; c < 4; ++c) {
-        const int i = c * 2048 + threadIdx.x * 8;
+        const int i = wave * 2048 + c * 512 + lane * 8;
         __align__(16) _Float16 Y_part[8];
         for (int v = 0; v < 8; ++v) Y_part[v] = _Float16(x[c][v]);
         store_vector(&Y[size_t(bx * block_M) * N + i], Y_part);
