@@ -48,6 +48,12 @@ CHECKS = {
         "block_M=128 block_N=256 block_K=64 threads=256",
         ((1025, 1027, 1029), (1024, 1031, 1040), (1025, 1032, 1033), (65, 67, 69)),
     ),
+    # Rows that are no whole lines of the L2, an even number of tiles along M, more of them than SMs.
+    "clusters": Check(
+        "gemm",
+        "block_M=128 block_N=256 block_K=64 threads=256",
+        ((1500, 3080, 520), (2560, 2056, 72), (1280, 4072, 4088)),
+    ),
     "few": Check(
         "gemm", "block_M=16 block_N=64 block_K=128", ((16, 64, 128), (3, 520, 1032), (17, 200, 8))
     ),
@@ -59,6 +65,9 @@ CHECKS = {
     "eight": Check("gemm", "block_M=8 block_N=128 block_K=64 threads=256", ((8, 264, 520),)),
     "fp8": Check("fp8_gemm", f"block_M=128 block_N=128 {FP8}", FP8_TAILS),
     "fp8_parts": Check("fp8_gemm", f"block_M=128 block_N=256 {FP8}", FP8_TAILS),
+    "fp8_clusters": Check(
+        "fp8_gemm", f"block_M=128 block_N=192 {FP8}", ((1500, 3088, 528), (1280, 2832, 144))
+    ),
     "fp8_fast": Check(
         "fp8_gemm", f"block_M=128 block_N=256 fast_accumulation=True {FP8}", FP8_TAILS[:3], 1e-2
     ),

@@ -19,14 +19,14 @@ TWO: dict[str, object] = {
 }  # fmt: skip
 # what is multiplied, how the shared tile is cut, and sizes with tails: rounds outnumber the stages
 CASES: dict[str, tuple[str, dict[str, object], str, tuple[int, int, int]]] = {
-    "slabs": ("product", TWO, "slab * 64", (456, 136, 200)),
+    "slabs": ("product", TWO, "rank * 64", (456, 136, 200)),
     "four slabs": ("product", {**TWO, "block_N": 256}, "slab * 64", (456, 264, 136)),
     "halves of rows": ("product", {**TWO, "trans_B": True}, "rank * 64", (200, 264, 200)),
     "8-bit floats": (
         "product", {**TWO, "block_K": 128, "dtype": "float8_e4m3fn", "trans_B": True}, "rank * 64",
         (456, 136, 400),
     ),
-    "sums straight to a tensor": ("product", {**TWO, "out_dtype": "float32"}, "slab * 64", (200, 136, 136)),
+    "sums straight to a tensor": ("product", {**TWO, "out_dtype": "float32"}, "rank * 64", (200, 136, 136)),
     "a batch": ("batched", TWO, "rank * 64", (200, 136, 136)),
 }  # fmt: skip
 
@@ -127,7 +127,7 @@ WRONG = {
     "the barriers are ready in this block alone": (
         "    cluster_arrive();\n    cluster_wait();", "    __syncthreads();"
     ),
-    "both blocks load the same half": ("slab = rank; slab < rank + 1", "slab = 0; slab < 1"),
+    "both blocks load the same half": ("bx * block_N + rank * 64", "bx * block_N"),
     "a tile goes where a block without clusters has it": ("shared_addr(p) & 0x3ffff", "shared_addr(p)"),
 }  # fmt: skip
 

@@ -3,16 +3,21 @@
 //   target   cuda:sm_90a (texts for it have run on an H200)
 //   again    tile2c gemm.py -o . --target cuda:sm_90a
 //   compile  nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
-//   launch   grid ((N + 127) / 128, (M + 127) / 128), block 384, 99328 bytes of dynamic shared
-//            memory
+//   launch   grid (min(sms, (N + 127) / 128 * ((M + 127) / 128))), block 384, 132096 bytes of
+//            dynamic shared memory
 //   sizes    M, N and K are free
 //   roles    threads 0 to 255: 2 warpgroups multiply 64 x 128 each (wgmma); thread 256 loads (TMA)
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
+//   tiles    blocks take them in turn, so any grid along x will do; sms is the number of the
+//            device's multiprocessors
 //   repack   K % 8 != 0 or N % 8 != 0: where that pays, A and B are copied to aligned rows of a
 //            workspace first, C is copied from there at the end
-//   text     sha256 5c6ad4b967b6  (edit freely: `tile2c --merge` keeps your changes)
+//   cluster  gemm_clusters, in clusters of 2 along x, where min(sms,
+//            (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0 and
+//            (N + 127) / 128 * ((M + 127) / 128) > 132 and N * 2 % 128 != 0
+//   text     sha256 d01b754bcfea  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -24,25 +29,29 @@ constexpr int ring_stages = 6;
 // Registers have no address: a loop that counts through them is unrolled.
 #define UNROLL _Pragma("unroll")
 
+// Unrolled, such a loop would only be more code to fetch.
+#define ROLLED _Pragma("unroll 1")
+
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
-static __device__ int A_col(int row, int col) { return (col / 8 ^ row / 2 % 4) * 8; }
+static __device__ int A_col(unsigned row, unsigned col) { return (col / 8 ^ row / 2 % 4) * 8; }
 
 // B_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
 // fall into different groups of banks.
-static __device__ int B_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+static __device__ int B_col(unsigned row, unsigned col) { return (col / 8 ^ row % 8) * 8; }
 
 // C_tile: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
 // fall into different groups of banks.
-static __device__ int C_col(int row, int col) { return (col / 8 ^ row % 8) * 8; }
+static __device__ int C_col(unsigned row, unsigned col) { return (col / 8 ^ row % 8) * 8; }
 
 struct Shared {
     alignas(1024) half A_shared[ring_stages][block_M][32];  // 48 KiB
     alignas(1024) half B_shared[ring_stages][2][block_K][64];  // 48 KiB
+    alignas(1024) half C_tile[2][2][64][64];  // 32 KiB
     unsigned long long full[ring_stages], empty[ring_stages];  // mbarriers: arrived, free again
 };
 
-static_assert(sizeof(Shared) == 99328);  // what the launch passes; 232448 at most
+static_assert(sizeof(Shared) == 132096);  // what the launch passes; 232448 at most
 
 extern __shared__ __align__(1024) unsigned char shared_bytes[];  // holds Shared
 
@@ -159,8 +168,27 @@ struct Ring {
     }
 };
 
-// A barrier of the 256 consumer threads.
-static __device__ void consumers_sync() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
+// One arrival at the same barrier of a block of the cluster.
+static __device__ void barrier_arrive_at(unsigned long long& barrier, int block) {
+    asm volatile(
+        "{\n"
+        ".reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %0, %1;\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+        "}" ::"r"(shared_addr(&barrier)),
+        "r"(block)
+        : "memory");
+}
+
+// This thread has got here; what it wrote before, others of the cluster may read after their wait.
+static __device__ void cluster_arrive() {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+// Waits until all threads of the cluster have arrived.
+static __device__ void cluster_wait() {
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 
 // A barrier of one warpgroup.
 static __device__ void warpgroup_sync(int warpgroup) {
@@ -179,6 +207,21 @@ static __device__ void tma_load(void* shared, const TensorMap& map, unsigned lon
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
         "[%0], [%1, {%3, %4}], [%2];" ::"r"(shared_addr(shared)),
+        "l"(&map), "r"(shared_addr(&barrier)), "r"(x), "r"(y)
+        : "memory");
+}
+
+// Starts the load of a box at (x, y), to the same place in both blocks of the cluster; zeros stand
+// in for what lies outside. Its bytes go to the barrier of each.
+static __device__ void tma_load_to_both(void* shared, const TensorMap& map,
+                                        unsigned long long& barrier, int x, int y) {
+    asm volatile(
+        "{\n"
+        ".reg .b16 both;\n"
+        "mov.b16 both, 3;\n"
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%3, %4}], [%2], both;\n"
+        "}" ::"r"(shared_addr(shared)),
         "l"(&map), "r"(shared_addr(&barrier)), "r"(x), "r"(y)
         : "memory");
 }
@@ -226,7 +269,8 @@ template <int row_bytes>
 static __device__ unsigned long long k_major(const void* p) {
     constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
     constexpr unsigned long long group = 8 * row_bytes / 16;
-    return shared_addr(p) >> 4 | 1ull << 16 | group << 32 | swizzle << 62;
+    const unsigned at = shared_addr(p) & 0x3ffff;  // above it stands the block's rank in a cluster
+    return at >> 4 | 1ull << 16 | group << 32 | swizzle << 62;
 }
 
 // wgmma descriptor of a tile whose rows run along M or N: 8 rows are 8 steps of K, and the next
@@ -235,7 +279,8 @@ template <int row_bytes, int rows>
 static __device__ unsigned long long mn_major(const void* p) {
     constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
     constexpr unsigned long long slab = rows * row_bytes / 16, group = 8 * row_bytes / 16;
-    return shared_addr(p) >> 4 | slab << 16 | group << 32 | swizzle << 62;
+    const unsigned at = shared_addr(p) & 0x3ffff;  // above it stands the block's rank in a cluster
+    return at >> 4 | slab << 16 | group << 32 | swizzle << 62;
 }
 
 // Registers and tiles written so far are ready for the products that follow.
@@ -295,16 +340,11 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm(
     const __grid_constant__ TensorMap A_map,  // A in boxes of 128 x 32
     const __grid_constant__ TensorMap B_map,  // B in boxes of 32 x 64
     const __grid_constant__ TensorMap C_map,  // C in boxes of 64 x 64
-    int K) {
-    auto& [A_shared, B_shared, full, empty] = *reinterpret_cast<Shared*>(shared_bytes);
+    int M, int N, int K) {
+    auto& [A_shared, B_shared, C_tile, full, empty] = *reinterpret_cast<Shared*>(shared_bytes);
 
-    // Neighbouring blocks share rows of A and columns of B while these are in the cache.
-    // T.use_swizzle(10): blocks that run together share tiles of both operands
-    const int panel_size = 10;  // rows of blocks
-    const int tile = blockIdx.y * gridDim.x + blockIdx.x, panel = tile / (panel_size * gridDim.x);
-    const int panel_rows = min(panel_size, int(gridDim.y - panel * panel_size));
-    const int within = tile % (panel_size * gridDim.x);
-    const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
+    // Blocks stay and take tiles in turn: the next one loads while the last is stored.
+    const int tiles_x = (N + block_N - 1) / block_N, tiles_y = (M + block_M - 1) / block_M;
     const int ko_end = (K + block_K - 1) / block_K;
 
     if (threadIdx.x == 0) {
@@ -325,68 +365,203 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm(
     if (warpgroup == 2) {  // the producer: one thread starts the loads
         fewer_registers<24>();
         if (threadIdx.x == 256) {
-            // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
-            for (int ko = 0; ko < ko_end; ++ko) {
-                // every consumer warp has read what the stage held
+            for (int tile = blockIdx.x; tile < tiles_x * tiles_y; tile += gridDim.x) {
+                // Neighbouring blocks share rows of A and columns of B while these are in the
+                // cache.
+                // T.use_swizzle(10): of panels of 8 rows, tiles that run together read the least
+                const int panel_size = 8;  // rows of tiles
+                const int panel = tile / (panel_size * tiles_x);
+                const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
+                const int within = tile % (panel_size * tiles_x);
+                const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
+                // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
+                for (int ko = 0; ko < ko_end; ++ko) {
+                    // every consumer warp has read what the stage held
+                    barrier_wait(empty[ring.stage], ring.phase ^ 1);
+                    barrier_expect(full[ring.stage], sizeof(A_shared[0]) + sizeof(B_shared[0]));
+                    // T.copy(A[by * block_M, ko * block_K], A_shared)
+                    tma_load(&A_shared[ring.stage][0][0], A_map, full[ring.stage], ko * block_K,
+                             by * block_M);
+                    // T.copy(B[ko * block_K, bx * block_N], B_shared)
+                    for (int slab = 0; slab < 2; ++slab)
+                        tma_load(&B_shared[ring.stage][slab][0][0], B_map, full[ring.stage],
+                                 bx * block_N + slab * 64, ko * block_K);
+                    ring.advance();
+                }
+            }
+        }
+        return;
+    }
+    more_registers<240>();
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int group_m = warpgroup * 64;
+
+    for (int tile = blockIdx.x; tile < tiles_x * tiles_y; tile += gridDim.x) {
+        const int panel_size = 8;  // rows of tiles
+        const int panel = tile / (panel_size * tiles_x);
+        const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
+        const int within = tile % (panel_size * tiles_x);
+        const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
+        // [block_M, block_N] over the block; T.clear(C_local): the first product overwrites
+        float C_local[1][16][4];
+
+        // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
+        for (int ko = 0; ko < ko_end; ++ko) {
+            barrier_wait(full[ring.stage], ring.phase);  // the tiles of round ko have arrived
+            mma_begin();
+            // T.gemm(A_shared, B_shared, C_local)
+            UNROLL
+            for (int k = 0; k < block_K; k += 16)
+                mma_m64n128k16(C_local[0], k_major<64>(&A_shared[ring.stage][group_m][k]),
+                               mn_major<128, block_K>(&B_shared[ring.stage][0][k][0]),
+                               ko != 0 || k > 0);
+            mma_commit();
+            mma_wait<0>();  // this warp has read the tiles
+            if (lane == 0) barrier_arrive(empty[ring.stage]);  // the stage may be refilled
+            ring.advance();
+        }
+
+        // T.copy(C_local, C[by * block_M, bx * block_N])
+        tma_store_wait_read<0>();  // TMA has read the last part
+        warpgroup_sync(warpgroup);  // its place may be overwritten
+        UNROLL
+        for (int n = 0; n < 16; n += 2) {
+            const int row = warp % 4 * 16 + lane % 16, col = n * 8 + lane / 16 * 8;
+            store_matrices(&C_tile[warpgroup][col / 64][row][C_col(row, col % 64)],
+                           packed_pair(C_local[0][n][0], C_local[0][n][1]),
+                           packed_pair(C_local[0][n][2], C_local[0][n][3]),
+                           packed_pair(C_local[0][n + 1][0], C_local[0][n + 1][1]),
+                           packed_pair(C_local[0][n + 1][2], C_local[0][n + 1][3]));
+        }
+        publish_to_async();  // TMA will see what this thread wrote
+        warpgroup_sync(warpgroup);  // the warpgroup's rows are complete
+        if (threadIdx.x % 128 == 0) {
+            for (int slab = 0; slab < 2; ++slab)
+                tma_store(C_map, &C_tile[warpgroup][slab][0][0], bx * block_N + slab * 64,
+                          by * block_M + group_m);
+            tma_store_commit();
+        }
+    }
+
+    tma_store_wait_read<0>();  // the shared memory outlives its readers
+}
+
+// The same for clusters of two blocks: they load B_shared for each other.
+extern "C" __global__ void __launch_bounds__(384, 1) gemm_clusters(
+    const __grid_constant__ TensorMap A_map,  // A in boxes of 128 x 32
+    const __grid_constant__ TensorMap B_map,  // B in boxes of 32 x 64
+    const __grid_constant__ TensorMap C_map,  // C in boxes of 64 x 64
+    int M, int N, int K) {
+    auto& [A_shared, B_shared, C_tile, full, empty] = *reinterpret_cast<Shared*>(shared_bytes);
+
+    // Blocks stay and take tiles in turn: the next one loads while the last is stored.
+    const int tiles_x = (N + block_N - 1) / block_N, tiles_y = (M + block_M - 1) / block_M;
+    const int ko_end = (K + block_K - 1) / block_K;
+
+    // Blocks 2 i and 2 i + 1 read the same B_shared: each loads half for both.
+    const int rank = blockIdx.x % 2;
+    if (threadIdx.x == 0) {
+        tma_prefetch(A_map);
+        tma_prefetch(B_map);
+        tma_prefetch(C_map);
+        for (int stage = 0; stage < ring_stages; ++stage) {
+            barrier_init(full[stage], 1);  // the producer, and its bytes
+            barrier_init(empty[stage], 16);  // one arrival a consumer warp of both blocks
+        }
+        barriers_visible();
+    }
+    cluster_arrive();
+    cluster_wait();  // the barriers are ready for everyone in the cluster
+
+    // shuffled: uniform for the compiler
+    const int warpgroup = __shfl_sync(0xffffffffu, int(threadIdx.x) / 128, 0);
+    Ring<ring_stages> ring;
+    if (warpgroup == 2) {  // the producer: one thread starts the loads
+        fewer_registers<24>();
+        if (threadIdx.x == 256) {
+            for (int tile = blockIdx.x; tile < tiles_x * tiles_y; tile += gridDim.x) {
+                // Neighbouring blocks share rows of A and columns of B while these are in the
+                // cache.
+                // T.use_swizzle(10): of panels of 8 rows, tiles that run together read the least
+                const int panel_size = 8;  // rows of tiles
+                const int panel = tile / (panel_size * tiles_x);
+                const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
+                const int within = tile % (panel_size * tiles_x);
+                const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
+                // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
+                for (int ko = 0; ko < ko_end; ++ko) {
+                    // every consumer warp has read what the stage held
+                    barrier_wait(empty[ring.stage], ring.phase ^ 1);
+                    barrier_expect(full[ring.stage], sizeof(A_shared[0]) + sizeof(B_shared[0]));
+                    // T.copy(A[by * block_M, ko * block_K], A_shared)
+                    tma_load(&A_shared[ring.stage][0][0], A_map, full[ring.stage], ko * block_K,
+                             by * block_M);
+                    // T.copy(B[ko * block_K, bx * block_N], B_shared)
+                    tma_load_to_both(&B_shared[ring.stage][rank][0][0], B_map, full[ring.stage],
+                                     bx * block_N + rank * 64, ko * block_K);
+                    ring.advance();
+                }
+            }
+            // The block's memory stays until the consumers of both blocks have left all stages.
+            for (int stage = 0; stage < ring_stages; ++stage) {
                 barrier_wait(empty[ring.stage], ring.phase ^ 1);
-                barrier_expect(full[ring.stage], sizeof(A_shared[0]) + sizeof(B_shared[0]));
-                // T.copy(A[by * block_M, ko * block_K], A_shared)
-                tma_load(&A_shared[ring.stage][0][0], A_map, full[ring.stage], ko * block_K,
-                         by * block_M);
-                // T.copy(B[ko * block_K, bx * block_N], B_shared)
-                for (int slab = 0; slab < 2; ++slab)
-                    tma_load(&B_shared[ring.stage][slab][0][0], B_map, full[ring.stage],
-                             bx * block_N + slab * 64, ko * block_K);
                 ring.advance();
             }
         }
         return;
     }
     more_registers<240>();
-    // [block_M, block_N] over the block; T.clear(C_local): the first product overwrites
-    float C_local[1][16][4];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int group_m = warpgroup * 64;
 
-    // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
-    for (int ko = 0; ko < ko_end; ++ko) {
-        barrier_wait(full[ring.stage], ring.phase);  // the tiles of round ko have arrived
-        mma_begin();
-        // T.gemm(A_shared, B_shared, C_local)
-        UNROLL
-        for (int k = 0; k < block_K; k += 16)
-            mma_m64n128k16(C_local[0], k_major<64>(&A_shared[ring.stage][group_m][k]),
-                           mn_major<128, block_K>(&B_shared[ring.stage][0][k][0]),
-                           ko != 0 || k > 0);
-        mma_commit();
-        mma_wait<0>();  // this warp has read the tiles
-        if (lane == 0) barrier_arrive(empty[ring.stage]);  // the stage may be refilled
-        ring.advance();
-    }
-    consumers_sync();  // nobody still reads the old A_shared and B_shared
+    for (int tile = blockIdx.x; tile < tiles_x * tiles_y; tile += gridDim.x) {
+        const int panel_size = 8;  // rows of tiles
+        const int panel = tile / (panel_size * tiles_x);
+        const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
+        const int within = tile % (panel_size * tiles_x);
+        const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
+        // [block_M, block_N] over the block; T.clear(C_local): the first product overwrites
+        float C_local[1][16][4];
 
-    // T.copy(C_local, C[by * block_M, bx * block_N])
-    // in the place of the loaded tiles
-    auto& C_tile = *reinterpret_cast<half(*)[2][block_M][64]>(shared_bytes);
-    static_assert(sizeof(C_tile) <= sizeof(A_shared) + sizeof(B_shared));
-    UNROLL
-    for (int n = 0; n < 16; n += 2) {
-        const int row = group_m + warp % 4 * 16 + lane % 16, col = n * 8 + lane / 16 * 8;
-        store_matrices(&C_tile[col / 64][row][C_col(row, col % 64)],
-                       packed_pair(C_local[0][n][0], C_local[0][n][1]),
-                       packed_pair(C_local[0][n][2], C_local[0][n][3]),
-                       packed_pair(C_local[0][n + 1][0], C_local[0][n + 1][1]),
-                       packed_pair(C_local[0][n + 1][2], C_local[0][n + 1][3]));
+        // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
+        for (int ko = 0; ko < ko_end; ++ko) {
+            barrier_wait(full[ring.stage], ring.phase);  // the tiles of round ko have arrived
+            mma_begin();
+            // T.gemm(A_shared, B_shared, C_local)
+            UNROLL
+            for (int k = 0; k < block_K; k += 16)
+                mma_m64n128k16(C_local[0], k_major<64>(&A_shared[ring.stage][group_m][k]),
+                               mn_major<128, block_K>(&B_shared[ring.stage][0][k][0]),
+                               ko != 0 || k > 0);
+            mma_commit();
+            mma_wait<0>();  // this warp has read the tiles
+            if (lane < 2) barrier_arrive_at(empty[ring.stage], lane);  // the stage may be refilled
+            ring.advance();
+        }
+
+        // T.copy(C_local, C[by * block_M, bx * block_N])
+        tma_store_wait_read<0>();  // TMA has read the last part
+        warpgroup_sync(warpgroup);  // its place may be overwritten
+        UNROLL
+        for (int n = 0; n < 16; n += 2) {
+            const int row = warp % 4 * 16 + lane % 16, col = n * 8 + lane / 16 * 8;
+            store_matrices(&C_tile[warpgroup][col / 64][row][C_col(row, col % 64)],
+                           packed_pair(C_local[0][n][0], C_local[0][n][1]),
+                           packed_pair(C_local[0][n][2], C_local[0][n][3]),
+                           packed_pair(C_local[0][n + 1][0], C_local[0][n + 1][1]),
+                           packed_pair(C_local[0][n + 1][2], C_local[0][n + 1][3]));
+        }
+        publish_to_async();  // TMA will see what this thread wrote
+        warpgroup_sync(warpgroup);  // the warpgroup's rows are complete
+        if (threadIdx.x % 128 == 0) {
+            for (int slab = 0; slab < 2; ++slab)
+                tma_store(C_map, &C_tile[warpgroup][slab][0][0], bx * block_N + slab * 64,
+                          by * block_M + group_m);
+            tma_store_commit();
+        }
     }
-    publish_to_async();  // TMA will see what this thread wrote
-    warpgroup_sync(warpgroup);  // the warpgroup's rows are complete
-    if (threadIdx.x % 128 == 0) {
-        for (int slab = 0; slab < 2; ++slab)
-            tma_store(C_map, &C_tile[slab][group_m][0], bx * block_N + slab * 64,
-                      by * block_M + group_m);
-        tma_store_commit();
-        tma_store_wait_read<0>();  // the shared memory outlives its readers
-    }
+
+    tma_store_wait_read<0>();  // the shared memory outlives its readers
 }
 
 // Any other sizes and addresses: mma.sync, tiles loaded element by element.
@@ -444,6 +619,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
         if (ko < 0) continue;  // so far there is nothing to multiply
 
         // T.gemm(A_shared, B_shared, C_local)
+        ROLLED
         for (int k = 0; k < block_K; k += 16) {
             unsigned a[2][4], b[4][4];
             for (int m = 0; m < 2; ++m) {

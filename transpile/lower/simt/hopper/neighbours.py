@@ -184,7 +184,7 @@ def released(ctx: Context, shared: Neighbours | None, empty: Expr, remark: str) 
         return Branch(condition=one, then=(do("barrier_arrive", empty, remark=remark),))
     ctx.need("barrier_arrive_at")
     each = b.compare("<", ctx.lane(), const(PAIR))
-    arrive = do("barrier_arrive_at", empty, ctx.lane(), remark=f"{remark}, by both blocks")
+    arrive = do("barrier_arrive_at", empty, ctx.lane(), remark=remark)
     return Branch(condition=each, then=(arrive,))
 
 

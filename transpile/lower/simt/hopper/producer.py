@@ -20,7 +20,7 @@ from tile2c.transpile.lower.simt.hopper.calls import (
     slots,
 )
 from tile2c.transpile.lower.simt.hopper.im2col import first_pixel, tap_of
-from tile2c.transpile.lower.simt.hopper.neighbours import Neighbours
+from tile2c.transpile.lower.simt.hopper.neighbours import PAIR, Neighbours
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.values import Place, convert
@@ -166,19 +166,16 @@ def _part(
         starts[axis] = b.add(starts[axis], row)
         into = load.slabs.start(load.tile, stage, const(0), row)
         return Do(call=_to_both(load, into, told, starts))
-    name = ctx.namer.ours("slab", "slab_of_tile")
-    ctx.namer.release(name)
+    lone = load.slabs.count == PAIR  # slab of this block
+    name = shared.rank if lone else ctx.namer.ours("slab", "slab_of_tile")
     starts[0] = b.add(starts[0], b.mul(b.local(name), const(load.slabs.width)))
     into = load.slabs.start(load.tile, stage, b.local(name), const(0))
+    start = Do(call=_to_both(load, into, told, starts))
+    if lone:
+        return start
+    ctx.namer.release(name)
     first, end = shared.half(load.slabs.count)
-    return Loop(
-        var=name,
-        start=first,
-        stop=end,
-        step=const(1),
-        body=(Do(call=_to_both(load, into, told, starts)),),
-        dtype=INT32,
-    )
+    return Loop(var=name, start=first, stop=end, step=const(1), body=(start,), dtype=INT32)
 
 
 def _to_both(load: TileLoad, into: Element, told: Expr, starts: Sequence[Expr]) -> CCall:
