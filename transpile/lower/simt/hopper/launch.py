@@ -1,4 +1,4 @@
-"""A launch with roles: shared memory, barriers, who runs what."""
+"""A launch with roles: who does what, in passes; then entry points and launches (the text: `sides.py`)."""
 
 from __future__ import annotations
 
@@ -15,33 +15,22 @@ from tile2c.transpile.lower.facts import Facts
 from tile2c.transpile.lower.plan import (
     Arc,
     Body,
-    Branch,
     CStmt,
     Declarator,
     Entry,
     EntryParam,
-    Escape,
     LaunchPlan,
     Local,
-    Loop,
     Plan,
-    Section,
-    Sync,
-    TensorMap,
 )
-from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.entry_points import launch_note
 from tile2c.transpile.lower.simt.frames import assign_layouts
 from tile2c.transpile.lower.simt.gaps import NoPlaceForBarrier
 from tile2c.transpile.lower.simt.hopper import memory
-from tile2c.transpile.lower.simt.hopper.calls import READY, call, do, ring_helpers
 from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwritten_sums
-from tile2c.transpile.lower.simt.hopper.long_first import long_blocks_first
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
-from tile2c.transpile.lower.simt.hopper.neighbours import PAIR, drained, meet
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
 from tile2c.transpile.lower.simt.hopper.pairs import (
-    Pairs,
     grid_of_pairs,
     pairing,
     pairs_note,
@@ -50,7 +39,6 @@ from tile2c.transpile.lower.simt.hopper.pairs import (
 from tile2c.transpile.lower.simt.hopper.panels import with_panels_of_waves
 from tile2c.transpile.lower.simt.hopper.parts import (
     PARTS_NOTE,
-    Parts,
     parts_choice,
     parts_of,
     with_parts,
@@ -58,24 +46,19 @@ from tile2c.transpile.lower.simt.hopper.parts import (
 from tile2c.transpile.lower.simt.hopper.policies import policy_lines, with_policies
 from tile2c.transpile.lower.simt.hopper.producer import produce
 from tile2c.transpile.lower.simt.hopper.rings import Again
-from tile2c.transpile.lower.simt.hopper.roles import RING_STAGES, Roles, TileLoad, plan_roles
+from tile2c.transpile.lower.simt.hopper.roles import RING_STAGES, plan_roles
+from tile2c.transpile.lower.simt.hopper.sides import GROUP, Sides
 from tile2c.transpile.lower.simt.hopper.stay import (
-    Turns,
     grid_of_staying,
     may_stay,
-    names_bound,
-    split_by_tile,
     staying_choice,
     staying_note,
-    without_comments,
 )
-from tile2c.transpile.lower.simt.hopper.store import Passage, all_sent, in_own_memory, passage_of
-from tile2c.transpile.lower.simt.hopper.team import for_team
+from tile2c.transpile.lower.simt.hopper.store import Passage, in_own_memory, passage_of
 from tile2c.transpile.lower.simt.hopper.two_blocks import BLOCKS_OF_SM, for_two_blocks
 from tile2c.transpile.lower.simt.hopper.unfit import Restless, Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import (
     THREADS,
-    Registers,
     accumulator_layout,
     held_plan,
     plan_registers,
@@ -86,7 +69,7 @@ from tile2c.transpile.lower.simt.layouts import Layout
 from tile2c.transpile.lower.simt.leading_fills import drop_leading_fills
 from tile2c.transpile.lower.simt.outer_statements import gemms, walk
 from tile2c.transpile.lower.simt.scalars import lower_scalars
-from tile2c.transpile.lower.simt.step_tree import flatten, only_accesses_to
+from tile2c.transpile.lower.simt.step_tree import only_accesses_to
 from tile2c.transpile.lower.simt.steps import Node
 from tile2c.transpile.lower.simt.syncs import place_barriers
 from tile2c.transpile.lower.simt.unread import without_unread
@@ -95,7 +78,6 @@ from tile2c.transpile.lower.simt.values import Place, convert
 from tile2c.transpile.record import record
 from tile2c.transpile.targets.simt import SimtTarget
 
-GROUP = b.local("warpgroup")
 OTHERS_NAMES = frozenset({"Shared", "shared_bytes"})  # taken for the file's ordinary entry
 
 
@@ -107,7 +89,7 @@ class Given:
     positive: tuple[Expr, ...] = ()
 
 
-class WithRoles(ordinary.LoweredLaunch):
+class WithRoles(Sides):
     """The launch lowered for a producer and consumer warpgroups."""
 
     def __init__(
@@ -128,18 +110,6 @@ class WithRoles(ordinary.LoweredLaunch):
         self.given, self.stays, self.asked = given, stay, launch
         self.together = together
         super().__init__(function, launch, target, diagnostics, variant=False)
-
-    roles: Roles
-    registers: Registers
-    passages: dict[int, Passage]
-    overwritten: frozenset[str]
-    positive: list[Expr]
-    stays: bool  # a block takes several tiles
-    blocks: int  # of an SM at once
-    pairs: int | None  # the index of the block that rounds grow with: tiles make pairs along it
-    count_lines: tuple[CStmt, ...] = ()  # how many there are
-    parts: Parts | None  # the blocks of a cluster share the rounds
-    lambdas: bool  # some steps are written once and called
 
     # ---- passes
 
@@ -304,214 +274,7 @@ class WithRoles(ordinary.LoweredLaunch):
         line = Local(dtype=INT32, names=(Declarator(name=name, value=stop),))
         return b.local(name), line
 
-    # ---- text
-
-    def statements(self) -> tuple[CStmt, ...]:
-        """Barriers, then the roles."""
-        ctx = self.ctx
-        ring_helpers(ctx)
-        names = names_in(self.nodes)
-        used = [x for x in ctx.launch.buffers if x.scope == "shared" and x.name in names]
-        staged = [passage for passage in self.passages.values() if passage.parts]
-        arrays, self.placed, self.dynamic = memory.declare(
-            ctx, self.roles, used, staged, captured=self.lambdas
-        )
-        steps = for_team(ctx, flatten(self.nodes))
-        if ctx.launch.comments:
-            steps = (CStmt(comments=ctx.launch.comments), *steps)
-        if self.stays:
-            return (*arrays, *self._in_turn(steps, sent=bool(staged)))
-        both = (*self.producer, *steps)
-        head: list[CStmt] = [*arrays]
-        ends = [self.stop_line] if self.stop_line else []
-        if self.parts is not None:
-            ends += self.parts.lines
-        indices = [*self._indices((*self.bound, *both)), *self.bound, *ends]
-        if indices:
-            head.append(Section(body=tuple(indices)))
-        consumers: list[CStmt] = [*self._share(consumer=True), *self._sums(), *self._locals()]
-        prologue = self._prologue(steps)
-        return (
-            *head, self._barriers(), self._producer(self.producer), *consumers, *prologue, *steps,
-        )  # fmt: skip
-
-    def _in_turn(self, steps: tuple[CStmt, ...], *, sent: bool) -> list[CStmt]:
-        """Barriers, then both roles, each in a loop over the block's tiles."""
-        ctx = self.ctx
-        turns = Turns(ctx) if self.pairs is None else Pairs(ctx, self.pairs)
-        self.count_lines = tuple(turns.counts)
-        ends = [self.stop_line] if self.stop_line else []
-        own = [*self.bound, *(ends if self.pairs is not None else ())]
-        indices = [
-            [*self._named_order(turns.indices((*own, *part))), *own]
-            for part in (self.producer, steps)
-        ]
-        one_tile = {var.name for var in ctx.launch.blocks} | names_bound(indices) | turns.names
-        loads = turns.loop((*indices[0], *self.producer))
-        names, own_names = split_by_tile(self._prologue(steps), one_tile)
-        rounds = [*own_names, *self._sums(), *self._locals(), *steps]
-        work: list[CStmt] = [turns.loop((*without_comments(indices[1]), *rounds))]
-        if sent:
-            work.append(all_sent())
-        head = [*turns.counts, *(ends if self.pairs is None else ())]
-        return [
-            *([Section(body=tuple(head))] if head else []),
-            self._barriers(),
-            self._producer((loads,)),
-            *self._share(consumer=True),
-            *names,
-            *(Section(body=(part,)) for part in work),
-        ]
-
-    def _indices(self, steps: tuple[CStmt, ...]) -> list[CStmt]:
-        """Block indices, those with more rounds first."""
-        lines = self._named_order(self._block_indices(steps))
-        return long_blocks_first(self.ctx, self.roles, lines)
-
-    def _named_order(self, lines: list[CStmt]) -> list[CStmt]:
-        """An order that the author did not ask for is not called by his name for it."""
-        order = self.ctx.launch.order
-        (theirs,) = self.ctx.function.launches
-        if order is None or theirs.order == order:
-            return lines
-        reason = f"Panels of {order.panel} rows of tiles: blocks that run together share operands"
-        words: tuple[str, ...] = (reason,)
-        if theirs.order is not None:
-            hint = f"T.use_swizzle({theirs.order.panel})"
-            reason = (
-                f"{hint}: of panels of {order.panel} rows, tiles that run together read the least"
-            )
-            words = (*order.comments, reason)
-        return [replace(line, comments=words if line.comments else ()) for line in lines]
-
-    def _sums(self) -> list[CStmt]:
-        """Fragments; sums that the first product overwrites need no zeros."""
-        found: list[CStmt] = []
-        for line in self._fragments():
-            assert isinstance(line, Local)
-            (name,) = line.names
-            if name.name in self.overwritten:
-                remark = f"{line.remark}: the first product overwrites"
-                line = replace(line, names=(replace(name, zero=False),), remark=remark)
-            found.append(line)
-        return found
-
-    def _barriers(self) -> CStmt:
-        stage = self.ctx.namer.ours("stage", "slot")
-        self.ctx.namer.release(stage)
-        at = b.local(stage)
-        shared = self.roles.neighbours
-        warps: Expr = const(self.roles.groups * 4)
-        if shared is not None:
-            warps = b.mul(warps, const(PAIR))
-        free = f"one arrival a consumer warp{' of both blocks' if shared else ''}"
-        inits = [
-            line
-            for ring in self.roles.rings
-            for line in (
-                do(
-                    "barrier_init",
-                    ring.has_arrived(at),
-                    const(1),
-                    remark="the producer, and its bytes",
-                ),
-                do("barrier_init", ring.is_free(at), warps, remark=free),
-            )
-        ]
-        loop = Loop(
-            var=stage,
-            start=const(0),
-            stop=self.roles.extent,
-            step=const(1),
-            body=tuple(inits),
-            dtype=INT32,
-        )
-        first = b.compare("==", b.local("threadIdx.x"), const(0))
-        everyone = "the barriers are ready for everyone"
-        made = (*self._prefetches(), loop, *self._once(), do("barriers_visible"))
-        ready = Branch(condition=first, then=made)
-        if shared is None:
-            return Section(body=(ready, Sync(kind="barrier", remark=everyone)))
-        return Section(body=(shared.line(), ready, *meet(self.ctx, f"{everyone} in the cluster")))
-
-    def _prefetches(self) -> tuple[CStmt, ...]:
-        """The first load of a block would wait for its map."""
-        self.ctx.need("tma_prefetch")
-        return tuple(do("tma_prefetch", b.local(param.name)) for param in self._maps())
-
-    def _once(self) -> tuple[CStmt, ...]:
-        if not self.roles.once:
-            return ()
-        made = do("barrier_init", READY, const(1), remark="the producer, and what stays")
-        again = self.roles.again
-        if again is None:
-            return (made,)
-        warps, told = const(self.roles.groups * 4), "one arrival a consumer warp"
-        return (made, do("barrier_init", again.is_free, warps, remark=told))
-
-    def _producer(self, loads: Sequence[CStmt]) -> CStmt:
-        """The last warpgroup, so that the consumers' thread indices are the author's."""
-        ctx, groups = self.ctx, self.roles.groups
-        index = b.div(call("int", b.local("threadIdx.x")), const(THREADS))
-        shuffled = call("__shfl_sync", b.local("0xffffffffu"), index, const(0))
-        group = Local(
-            dtype=INT32,
-            names=(Declarator(name="warpgroup", value=shuffled),),
-            remark="shuffled: uniform for the compiler",
-        )
-        ring = Local(
-            dtype=INT32,
-            ctype="Ring",
-            const=False,
-            names=(Declarator(name="ring", value=None),),
-        )
-        from tile2c.transpile.render.expressions import CPrinter
-
-        ring = replace(ring, ctype=f"Ring<{CPrinter(ctx.target.dialect)(self.roles.extent)}>")
-        one = b.compare("==", b.local("threadIdx.x"), const(groups * THREADS))
-        drain = [drained(ctx, self.roles)] if self.roles.neighbours else []
-        body = (
-            *self._share(consumer=False),
-            Branch(condition=one, then=(*loads, *drain)),
-            Escape(kind="return"),
-        )
-        last = b.compare("==", GROUP, const(groups))
-        role = Branch(condition=last, then=body, remark="the producer: one thread starts the loads")
-        visit = (
-            [replace(ring, ctype="Ring<1>", names=(Declarator(name=again.visit, value=None),))]
-            if (again := self.roles.again) is not None
-            else []
-        )
-        return Section(body=(group, ring, *visit, role))
-
-    def _share(self, *, consumer: bool) -> list[CStmt]:
-        count = self.registers.consumer if consumer else self.registers.producer
-        if self.registers.producer is None or count is None:
-            return []
-        name = "more_registers" if consumer else "fewer_registers"
-        self.ctx.need(name)
-        return [do(name, template=(const(count),))]
-
     # ---- plan
-
-    def _maps(self) -> list[EntryParam]:
-        found: dict[str, EntryParam] = {}
-        moved: list[TileLoad | Passage] = [
-            *self.roles.once,
-            *self.roles.loads,
-            *self.passages.values(),
-        ]
-        for part in moved:
-            kind, described = part.map.dtype, part.map
-            box = " x ".join(str(extent) for extent in reversed(described.box))
-            found[part.map_name] = EntryParam(
-                name=part.map_name,
-                kind="tensor_map",
-                dtype=kind,
-                remark=_words_of(described, box),
-                map=described,
-            )
-        return list(found.values())
 
     def _params(self, body: tuple[CStmt, ...]) -> tuple[EntryParam, ...]:
         names = names_in(body)
@@ -601,11 +364,3 @@ class WithRoles(ordinary.LoweredLaunch):
         if self.stays:
             note = launch_note(self.ctx, self.dynamic, self._grid_of_turns())
         return note.replace(f"block {plain},", f"block {plain + THREADS},")
-
-
-def _words_of(described: TensorMap, box: str) -> str:
-    """What a map moves at once, for the header."""
-    if described.corners is None:
-        return f"{described.tensor} in boxes of {box}"
-    channels, pixels = described.box
-    return f"{channels} channels of {pixels} pixels of {described.tensor} (im2col)"
