@@ -218,9 +218,10 @@ def test_tensor_maps_are_those_of_the_manifest(tmp_path: Path) -> None:
     text = Path("out/gemm_launch.cpp").read_text()
     (record,) = read_records(Path("out"))
     sets = [[item.map for item in x.arguments if item.map is not None] for x in record.launches]
-    maps = next(x for x in sets if x and not any(item.in_workspace for item in x))
-    assert len(maps) == text.count("const bool made") == 3
-    for item in maps:
+    direct = [x for x in sets if x and not any(item.in_workspace for item in x)]
+    assert text.count("const bool made") == sum(len(maps) for maps in direct)
+    assert [len(maps) for maps in direct] == [3, 3]  # of clusters, and of blocks on their own
+    for item in (item for maps in direct for item in maps):
         box = ", ".join(map(str, item.box))
         assert f"box[] = {{{box}}}" in text
         resolved = resolve(item, {"M": 256, "N": 256, "K": 64}, 4096)

@@ -2,7 +2,7 @@
 //   from     gemm.py by tile2c 0.1.0
 //   target   cuda:sm_90a
 //   again    tile2c gemm.py -o . --target cuda:sm_90a --launcher
-//   text     sha256 492c6022635e  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5fa33a9bcdbf  (edit freely: `tile2c --merge` keeps your changes)
 #pragma once
 
 #include <stdbool.h>
@@ -33,7 +33,7 @@ enum gemm_launch_status {
     gemm_launch_C_null = -6,
     // the sizes ask for more blocks than a grid can have
     gemm_launch_grid_too_large = -7,
-    // the device has no 99328 bytes of shared memory for one block
+    // the device has no 132096 bytes of shared memory for one block
     gemm_launch_shared_memory_too_small = -8,
     // A cannot be described to the bulk copy unit
     gemm_launch_A_not_copyable = -9,

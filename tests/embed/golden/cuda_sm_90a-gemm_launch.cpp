@@ -5,7 +5,7 @@
 //   compile  g++ -std=c++17 -O2 -I /usr/local/cuda/include -c gemm_launch.cpp
 //   kernels  nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++17 -c gemm.cu; link both
 //            objects with cudart
-//   text     sha256 7a4b6bd80c65  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 418ae45b1f0c  (edit freely: `tile2c --merge` keeps your changes)
 #include "gemm.h"
 
 #include <cuda.h>
@@ -15,6 +15,7 @@
 namespace kernels {
 extern "C" void gemm();
 extern "C" void gemm_any();
+extern "C" void gemm_clusters();
 }  // namespace kernels
 
 namespace {
@@ -28,6 +29,8 @@ struct Grid {
 };
 
 uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+
+int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // A function of the driver: it is asked for, not linked.
 template <typename Function>
@@ -56,8 +59,8 @@ bool encode(CUtensorMap* map, CUtensorMapDataType kind, unsigned rank, const voi
 
 // One launch. A grid without blocks has nothing to do; one that no device takes is refused.
 template <typename... Values>
-int launch(void (*kernel)(), const Grid& grid, dim3 block, size_t shared, cudaStream_t stream,
-           Values&... values) {
+int launch(void (*kernel)(), const Grid& grid, dim3 block, dim3 cluster, size_t shared,
+           cudaStream_t stream, Values&... values) {
     if (grid.empty()) return gemm_launch_ok;
     if (grid.x > 2147483647 || grid.y > 65535 || grid.z > 65535) {
         return gemm_launch_grid_too_large;
@@ -77,7 +80,17 @@ int launch(void (*kernel)(), const Grid& grid, dim3 block, size_t shared, cudaSt
     const unsigned x = static_cast<unsigned>(grid.x), y = static_cast<unsigned>(grid.y);
     const dim3 blocks(x, y, static_cast<unsigned>(grid.z));
     void* args[] = {(void*)&values...};
-    return cudaLaunchKernel(function, blocks, block, args, shared, stream);
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {cluster.x, cluster.y, cluster.z};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = cluster.x * cluster.y * cluster.z > 1;  // blocks on their own need none
+    return cudaLaunchKernelExC(&config, function, args);
 }
 
 }  // namespace
@@ -92,12 +105,22 @@ int gemm_launch(const struct __half* A,  // [M, K]
     if (!A && M > 0 && K > 0) return gemm_launch_A_null;
     if (!B && K > 0 && N > 0) return gemm_launch_B_null;
     if (!C && M > 0 && N > 0) return gemm_launch_C_null;
-    int32_t K_int = static_cast<int32_t>(K);
     int32_t M_int = static_cast<int32_t>(M);
     int32_t N_int = static_cast<int32_t>(N);
+    int32_t K_int = static_cast<int32_t>(K);
+    int sms = 0;  // multiprocessors of the device
+    {
+        int device = 0;
+        cudaError_t status = cudaGetDevice(&device);
+        if (status != cudaSuccess) return status;
+        status = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
+        if (status != cudaSuccess) return status;
+    }
     if (K % 8 == 0 && N % 8 == 0 && M > 0 && K > 0 && N > 0 && address(A) % 16 == 0 &&
-        address(B) % 16 == 0 && address(C) % 16 == 0) {
-        const Grid grid = {(N + 127) / 128, (M + 127) / 128, 1};
+        address(B) % 16 == 0 && address(C) % 16 == 0 &&
+        least(sms, (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 && (M + 127) / 128 % 2 == 0 &&
+        (N + 127) / 128 * ((M + 127) / 128) > 132 && N * 2 % 128 != 0) {
+        const Grid grid = {least(sms, (N + 127) / 128 * ((M + 127) / 128)), 1, 1};
         CUtensorMap A_map;
         {
             const cuuint64_t dims[] = {cuuint64_t(K), cuuint64_t(M)};
@@ -131,13 +154,52 @@ int gemm_launch(const struct __half* A,  // [M, K]
                        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
             if (!made && !grid.empty()) return gemm_launch_C_not_copyable;
         }
-        const int status =
-            launch(kernels::gemm, grid, dim3(384, 1, 1), 99328, stream, A_map, B_map, C_map, K_int);
+        const int status = launch(kernels::gemm_clusters, grid, dim3(384, 1, 1), dim3(2, 1, 1),
+                                  132096, stream, A_map, B_map, C_map, M_int, N_int, K_int);
+        if (status != gemm_launch_ok) return status;
+    } else if (K % 8 == 0 && N % 8 == 0 && M > 0 && K > 0 && N > 0 && address(A) % 16 == 0 &&
+               address(B) % 16 == 0 && address(C) % 16 == 0) {
+        const Grid grid = {least(sms, (N + 127) / 128 * ((M + 127) / 128)), 1, 1};
+        CUtensorMap A_map;
+        {
+            const cuuint64_t dims[] = {cuuint64_t(K), cuuint64_t(M)};
+            const cuuint64_t strides[] = {cuuint64_t(K * 2)};
+            const cuuint32_t box[] = {32, 128}, steps[] = {1, 1};
+            const bool made =
+                encode(&A_map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, A, dims, strides, box, steps,
+                       CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+            if (!made && !grid.empty()) return gemm_launch_A_not_copyable;
+        }
+        CUtensorMap B_map;
+        {
+            const cuuint64_t dims[] = {cuuint64_t(N), cuuint64_t(K)};
+            const cuuint64_t strides[] = {cuuint64_t(N * 2)};
+            const cuuint32_t box[] = {64, 32}, steps[] = {1, 1};
+            const bool made =
+                encode(&B_map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, B, dims, strides, box, steps,
+                       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+            if (!made && !grid.empty()) return gemm_launch_B_not_copyable;
+        }
+        CUtensorMap C_map;
+        {
+            const cuuint64_t dims[] = {cuuint64_t(N), cuuint64_t(M)};
+            const cuuint64_t strides[] = {cuuint64_t(N * 2)};
+            const cuuint32_t box[] = {64, 64}, steps[] = {1, 1};
+            const bool made =
+                encode(&C_map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, C, dims, strides, box, steps,
+                       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+            if (!made && !grid.empty()) return gemm_launch_C_not_copyable;
+        }
+        const int status = launch(kernels::gemm, grid, dim3(384, 1, 1), dim3(1, 1, 1), 132096,
+                                  stream, A_map, B_map, C_map, M_int, N_int, K_int);
         if (status != gemm_launch_ok) return status;
     } else {
         const Grid grid = {(N + 127) / 128, (M + 127) / 128, 1};
-        const int status = launch(kernels::gemm_any, grid, dim3(256, 1, 1), 0, stream, A, B, C,
-                                  M_int, N_int, K_int);
+        const int status = launch(kernels::gemm_any, grid, dim3(256, 1, 1), dim3(1, 1, 1), 0,
+                                  stream, A, B, C, M_int, N_int, K_int);
         if (status != gemm_launch_ok) return status;
     }
     return gemm_launch_ok;
@@ -162,7 +224,7 @@ const char* gemm_launch_message(int status) {
         case gemm_launch_grid_too_large:
             return "gemm: the sizes ask for more blocks than a grid can have";
         case gemm_launch_shared_memory_too_small:
-            return "gemm: the device has no 99328 bytes of shared memory for one block";
+            return "gemm: the device has no 132096 bytes of shared memory for one block";
         case gemm_launch_A_not_copyable:
             return "gemm: A cannot be described to the bulk copy unit";
         case gemm_launch_B_not_copyable:
