@@ -47,7 +47,7 @@ def load(
         from tile2c.runtime.emulate import ascendc
 
         text = Path(path).read_text(encoding="utf-8")
-        library = ascendc.build(text, Path(path).name, (), arch, checks)
+        library = ascendc.build(text, Path(path).name, arch)
         return EmulatedModule(library, file=str(path), checks=checks)
     if family == "bang":
         from tile2c.runtime.emulate import bang

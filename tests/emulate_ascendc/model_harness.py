@@ -63,7 +63,7 @@ def launch(
     checks: int = 3,
 ) -> Outcome:
     """Runs `entry`; arrays are tensors named a0, a1 …, ints uint32, floats float."""
-    path = build(text, f"{entry}.ascendc.cpp", [entry], "ascend910b", frozenset())
+    path = build(text, f"{entry}.ascendc.cpp", "ascend910b", [entry])
     library = ctypes.CDLL(str(path))
     tensors: list[Tensor] = []
     values: list[ctypes.c_void_p | ctypes.c_float | ctypes.c_uint32] = []

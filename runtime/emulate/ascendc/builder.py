@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from pathlib import Path
 
-from tile2c.runtime.emulate.compiler import cache_folder, find_compiler
-from tile2c.runtime.emulate.objects import compile_unit, digest
+from tile2c.runtime.emulate.cores.model import Model, quoted
 from tile2c.runtime.errors import BackendUnavailable, CompileError
 
 ARCHITECTURES = ("ascend910b",)
-MODEL = Path(__file__).resolve().parent / "model"
-ABI = Path(__file__).resolve().parent.parent
-# bisheng refuses a narrowing conversion in braces where g++ only warns.
-COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Werror=narrowing")
-KERNEL_FLAGS = (*COMMON, "-O1", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
-RUNTIME_FLAGS = (*COMMON, "-O2")
+MODEL = Model("ascendc", Path(__file__).resolve().parent / "model")
 
 KERNEL = re.compile(
     r'extern\s*"C"[^;{}()]*\b__global__\b(?:[^;{}()]|__mix__\s*\([^)]*\))*\bvoid\s+(\w+)\s*\('
@@ -31,14 +24,12 @@ ALLOCATED = re.compile(
 INIT_BUFFER = re.compile(r"\bInitBuffer\s*\(\s*([A-Za-z_]\w*(?:\s*(?:\.|->|\[\w*\])\s*\w*)*)\s*,")
 
 
-def build(
-    text: str, file_name: str, entries: Sequence[str], arch: str, checks: frozenset[str]
-) -> Path:
+def build(text: str, file_name: str, arch: str, entries: Sequence[str] = ()) -> Path:
     """The shared object of a kernel text; lines in its reports are those of `file_name`.
 
-    `entries` are the names of the kernels; without any, those that the text exports. `checks` only
-    matters at launch. Raises CompileError with the compiler's messages, BackendUnavailable
-    without a C++ compiler or for another architecture.
+    `entries` are the names of the kernels; without any, those that the text exports. Raises
+    CompileError with the compiler's messages, BackendUnavailable without a C++ compiler or for
+    another architecture.
     """
     if arch not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
@@ -46,15 +37,7 @@ def build(
     entries = tuple(entries) or kernel_names(text)
     if not entries:
         raise CompileError(f'{file_name}: no extern "C" __global__ kernel in it')
-    compiler = find_compiler()
-    unit = _unit(text, file_name, entries)
-    objects = _runtime(compiler)
-    key = digest([unit, compiler, *KERNEL_FLAGS, *(path.name for path in objects), _model_key()])
-    target = _cache() / f"{key}.so"
-    if not target.exists():
-        flags = (*KERNEL_FLAGS, "-shared", *_includes())
-        compile_unit(compiler, flags, unit, target, [str(path) for path in objects], file_name)
-    return target
+    return MODEL.built(_unit(text, file_name, entries), file_name)
 
 
 def kernel_names(text: str) -> tuple[str, ...]:
@@ -64,18 +47,19 @@ def kernel_names(text: str) -> tuple[str, ...]:
 
 def _unit(text: str, file_name: str, entries: Sequence[str]) -> str:
     """The translation unit: the text, then the tables that the model looks names up in."""
-    name = _quoted(Path(file_name).name)
+    name = quoted(Path(file_name).name)
     rows = ", ".join(
-        f"emu::entry<&{entry}>({_quoted(entry)}, AscendC::{kernel_type(text, entry)})"
+        f"emu::entry<&{entry}>({quoted(entry)}, AscendC::{kernel_type(text, entry)})"
         for entry in entries
     )
-    buffers = ", ".join(f"{{{line}, {_quoted(buffer)}}}" for line, buffer in _buffers(text))
+    buffers = ", ".join(f"{{{line}, {quoted(buffer)}}}" for line, buffer in _buffers(text))
     return (
         f"#line 1 {name}\n{text}\n"
         '#line 1 "tables"\n'
         f"static const emu::Entry emu_entries[] = {{{rows}}};\n"
         f"static const emu::BufferName emu_buffers[] = {{{buffers or '{0, 0}'}}};\n"
-        f"const emu::Module emu::module = {{{name}, emu_entries, {len(entries)}, "
+        f"const emu::Entries emu::entries = {{emu_entries, {len(entries)}}};\n"
+        f"const emu::Module emu::module = {{{name}, "
         "emu_buffers, sizeof emu_buffers / sizeof *emu_buffers};\n"
     )
 
@@ -108,36 +92,3 @@ def _buffers(text: str) -> Iterable[tuple[int, str]]:
     """The line and the first argument of each InitBuffer call; the same of tensors placed by hand."""
     for found in (*INIT_BUFFER.finditer(text), *ALLOCATED.finditer(text)):
         yield text.count("\n", 0, found.start()) + 1, re.sub(r"\s+", "", found[1])
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _includes() -> tuple[str, ...]:
-    return (f"-I{MODEL / 'include'}", f"-I{MODEL}", f"-I{ABI}")
-
-
-@cache
-def _model_key() -> str:
-    """A digest of every source of the model."""
-    files = sorted(path for path in MODEL.rglob("*") if path.suffix in (".h", ".cpp"))
-    return digest([path.read_text("utf-8") for path in (*files, ABI / "abi.h")])
-
-
-@cache
-def _runtime(compiler: str) -> tuple[Path, ...]:
-    """The objects of the model's own sources, compiled once for each version of it."""
-    key = digest([_model_key(), compiler, *RUNTIME_FLAGS])
-    objects = []
-    for source in sorted(MODEL.glob("*.cpp")):
-        target = _cache() / f"{source.stem}-{key}.o"
-        if not target.exists():
-            flags = (*RUNTIME_FLAGS, "-c", *_includes())
-            compile_unit(compiler, flags, source.read_text("utf-8"), target, [], source.name)
-        objects.append(target)
-    return tuple(objects)
-
-
-def _cache() -> Path:
-    return cache_folder() / "ascendc"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
-from tile2c.runtime.emulate.compiler import cache_folder, find_compiler
-from tile2c.runtime.emulate.objects import compile_unit, digest
+from tile2c.runtime.emulate.cores.model import Model, quoted
 from tile2c.runtime.errors import BackendUnavailable, CompileError
 
 _KIB = 1024
@@ -18,11 +16,7 @@ ARCHITECTURES = {
     "mtp_372": (372, 768 * _KIB - _STACK, 1024 * _KIB, 4096 * _KIB - _STACK),
     "mtp_592": (592, 512 * _KIB - _STACK, 512 * _KIB, 2048 * _KIB - _STACK),
 }
-MODEL = Path(__file__).resolve().parent / "model"
-EMULATE = Path(__file__).resolve().parent.parent
-COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Werror=narrowing")
-KERNEL_FLAGS = (*COMMON, "-O1", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
-RUNTIME_FLAGS = (*COMMON, "-O2")
+MODEL = Model("bang", Path(__file__).resolve().parent / "model")
 
 _KERNEL = re.compile(r"\b__mlu_(?:global|entry)__\b[^;{}()]*\bvoid\s+(\w+)\s*\(")
 # A qualifier that begins the declaration of arrays or variables, up to its end.
@@ -53,24 +47,9 @@ def build(
     entries = tuple(entries) or kernel_names(text)
     if not entries:
         raise CompileError(f"{file_name}: no __mlu_global__ kernel in it")
-    compiler = find_compiler()
     unit = _unit(text, file_name, entries, arch)
-    objects = _runtime(compiler)
     own = tuple(f"-I{folder}" for folder in folders)
-    names = [path.name for path in objects]
-    key = digest([unit, compiler, *KERNEL_FLAGS, *own, *names, _model_key()])
-    target = _cache() / f"{key}.so"
-    if not target.exists():
-        flags = (
-            *KERNEL_FLAGS,
-            "-shared",
-            *_macros(arch),
-            *_prepared(compiler, arch),
-            *_includes(),
-            *own,
-        )
-        compile_unit(compiler, flags, unit, target, [str(path) for path in objects], file_name)
-    return target
+    return MODEL.built(unit, file_name, own, header="bang.h", macros=_macros(arch))
 
 
 def kernel_names(text: str) -> tuple[str, ...]:
@@ -80,15 +59,16 @@ def kernel_names(text: str) -> tuple[str, ...]:
 
 def _unit(text: str, file_name: str, entries: Sequence[str], arch: str) -> str:
     """The translation unit: the text with storage for its arrays, then the table of its kernels."""
-    name = _quoted(Path(file_name).name)
+    name = quoted(Path(file_name).name)
     number, nram, wram, sram = ARCHITECTURES[arch]
-    rows = ", ".join(f"emu::entry<&{entry}>({_quoted(entry)})" for entry in entries)
+    rows = ", ".join(f"emu::entry<&{entry}>({quoted(entry)})" for entry in entries)
     return (
         '#include "prepared.h"\n'
         f"#line 1 {name}\n{with_storage(text)}\n"
         '#line 1 "tables"\n'
         f"static const emu::Entry emu_entries[] = {{{rows}}};\n"
-        f"const emu::Module emu::module = {{{name}, emu_entries, {len(entries)}, {number}, "
+        f"const emu::Entries emu::entries = {{emu_entries, {len(entries)}}};\n"
+        f"const emu::Module emu::module = {{{name}, {number}, "
         f"{{0, 0, {nram}, {wram}, {sram}}}}};\n"
     )
 
@@ -107,10 +87,6 @@ def with_storage(text: str) -> str:
     return _LAUNCH.sub("", _DECLARED.sub(declared, text))
 
 
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 def _macros(arch: str) -> tuple[str, ...]:
     number, nram, wram, sram = ARCHITECTURES[arch]
     sizes = {"NRAM": nram + _STACK, "WRAM": wram, "SRAM": sram + _STACK}
@@ -118,45 +94,3 @@ def _macros(arch: str) -> tuple[str, ...]:
         f"-D__BANG_ARCH__={number}",
         *(f"-D__MLU_{name}_SIZE__={size // _KIB}" for name, size in sizes.items()),
     )
-
-
-def _includes() -> tuple[str, ...]:
-    return (f"-I{MODEL / 'include'}", f"-I{MODEL}", f"-I{EMULATE / 'include'}", f"-I{EMULATE}")
-
-
-@cache
-def _model_key() -> str:
-    """A digest of every source of the model."""
-    files = sorted(path for path in MODEL.rglob("*") if path.suffix in (".h", ".cpp"))
-    shared = (EMULATE / "abi.h", EMULATE / "include" / "emulate" / "numbers.h")
-    return digest([path.read_text("utf-8") for path in (*files, *shared)])
-
-
-@cache
-def _prepared(compiler: str, arch: str) -> tuple[str, ...]:
-    """Where the compiler finds the headers already read, which takes most of its time."""
-    key = digest([_model_key(), compiler, *KERNEL_FLAGS, *_macros(arch)])
-    folder = _cache() / f"headers-{key}"
-    target = folder / "prepared.h.gch"
-    if not target.exists():
-        flags = (*KERNEL_FLAGS, "-x", "c++-header", *_macros(arch), *_includes())
-        compile_unit(compiler, flags, '#include "bang.h"\n', target, [], "bang.h")
-    return (f"-I{folder}",)
-
-
-@cache
-def _runtime(compiler: str) -> tuple[Path, ...]:
-    """The objects of the model's own sources, compiled once for each version of it."""
-    key = digest([_model_key(), compiler, *RUNTIME_FLAGS])
-    objects = []
-    for source in sorted(MODEL.glob("*.cpp")):
-        target = _cache() / f"{source.stem}-{key}.o"
-        if not target.exists():
-            flags = (*RUNTIME_FLAGS, "-c", *_includes())
-            compile_unit(compiler, flags, source.read_text("utf-8"), target, [], source.name)
-        objects.append(target)
-    return tuple(objects)
-
-
-def _cache() -> Path:
-    return cache_folder() / "bang"

@@ -1,4 +1,4 @@
-// The module's one export: runs an entry point, core by core.
+// The module's export that runs an entry point, core by core.
 #include <stdio.h>
 #include <ucontext.h>
 
@@ -7,12 +7,6 @@
 namespace emu {
 
 namespace {
-
-const Entry* find(const char* name) {
-    for (int i = 0; i < module.entry_count; ++i)
-        if (!strcmp(module.entries[i].name, name)) return &module.entries[i];
-    return nullptr;
-}
 
 // ---- the cores of one block of a mixed kernel take turns ----
 
@@ -70,9 +64,9 @@ const char* core_name(int subcore) {
     throw Stop{};
 }
 
-void run_mixed(const Entry* entry, void** arguments) {
+void run_mixed(const Entry& entry, void** arguments) {
     int last = launch().vector_cores;
-    fiber_entry = entry;
+    fiber_entry = &entry;
     fiber_arguments = arguments;
     stopped = false;
     for (int s = 0; s <= last; ++s) {
@@ -106,12 +100,12 @@ void run_mixed(const Entry* entry, void** arguments) {
     }
 }
 
-void run_block(const Entry* entry, void** arguments) {
+void run_block(const Entry& entry, void** arguments) {
     if (launch().cube && launch().vector_cores) return run_mixed(entry, arguments);
     enter_subcore(0);
     launch().atomic = PLAIN;
     subcore_begins(0);
-    entry->call(arguments);
+    entry.call(arguments);
     subcore_ends();
 }
 
@@ -125,15 +119,12 @@ void kind_of_kernel(int type) {
 }
 
 void run(const char* name, const uint32_t grid[3], void** arguments, int count) {
-    const Entry* entry = find(name);
-    if (!entry) stop(MISUSE, 0, "no entry point %s", name);
-    if (entry->arguments != count)
-        stop(MISUSE, 0, "%s takes %d arguments, not %d", name, entry->arguments, count);
+    const Entry& entry = entry_of(name, count);
     if (grid[1] > 1 || grid[2] > 1) stop(MISUSE, 0, "the number of cores has one dimension");
     if (grid[0] < 1 || grid[0] > 65535)
         stop(MISUSE, 0, "a launch takes 1 to 65535 cores, not %u", grid[0]);
     launch().blocks = grid[0];
-    kind_of_kernel(entry->kernel_type);
+    kind_of_kernel(entry.cores);
     for (uint32_t block = 0; block < grid[0]; ++block) {
         block_begins(block);
         run_block(entry, arguments);
@@ -152,15 +143,6 @@ void let_others_run(int waits_for, int line) {
 }
 
 }  // namespace emu
-
-extern "C" __attribute__((visibility("default"))) int emu_parameters(const char* entry,
-                                                                     uint64_t* sizes,
-                                                                     int capacity) {
-    const emu::Entry* found = emu::find(entry);
-    if (!found) return -1;
-    for (int i = 0; i < found->arguments && i < capacity; ++i) sizes[i] = found->sizes[i];
-    return found->arguments;
-}
 
 extern "C" __attribute__((visibility("default"))) int emu_launch(
     const char* entry, const uint32_t grid[3], const uint32_t*, const uint32_t*, uint64_t,

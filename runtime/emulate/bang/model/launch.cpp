@@ -1,21 +1,12 @@
-// The module's exports: runs an entry point, task by task.
+// The module's export that runs an entry point, task by task.
 #include "state.h"
 
 namespace emu {
 
 namespace {
 
-const Entry* find(const char* name) {
-    for (int i = 0; i < module.entry_count; ++i)
-        if (!strcmp(module.entries[i].name, name)) return &module.entries[i];
-    return nullptr;
-}
-
 void run_tasks(const char* name, const uint32_t grid[3], void** arguments, int count) {
-    const Entry* entry = find(name);
-    if (!entry) stop(MISUSE, 0, "no entry point %s", name);
-    if (entry->arguments != count)
-        stop(MISUSE, 0, "%s takes %d arguments, not %d", name, entry->arguments, count);
+    const Entry& entry = entry_of(name, count);
     if (!grid[0] || !grid[1] || !grid[2]) stop(MISUSE, 0, "a launch takes at least one task");
     memories_begin();
     task = Task{0, 0, 0, grid[0], grid[1], grid[2]};
@@ -24,7 +15,7 @@ void run_tasks(const char* name, const uint32_t grid[3], void** arguments, int c
         for (task.y = 0; task.y < grid[1]; ++task.y)
             for (task.x = 0; task.x < grid[0]; ++task.x) {
                 task_begins(number++);
-                entry->call(arguments);
+                entry.call(arguments);
                 task_ends();
             }
 }
@@ -32,15 +23,6 @@ void run_tasks(const char* name, const uint32_t grid[3], void** arguments, int c
 }  // namespace
 
 }  // namespace emu
-
-extern "C" __attribute__((visibility("default"))) int emu_parameters(const char* entry,
-                                                                     uint64_t* sizes,
-                                                                     int capacity) {
-    const emu::Entry* found = emu::find(entry);
-    if (!found) return -1;
-    for (int i = 0; i < found->arguments && i < capacity; ++i) sizes[i] = found->sizes[i];
-    return found->arguments;
-}
 
 extern "C" __attribute__((visibility("default"))) int emu_launch(
     const char* entry, const uint32_t grid[3], const uint32_t*, const uint32_t*, uint64_t,

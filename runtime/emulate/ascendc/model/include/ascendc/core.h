@@ -11,19 +11,12 @@
 #include <stdint.h>
 #include <string.h>
 
-namespace emu {
+#include "cores/entries.h"
 
-// The line of the kernel text that makes a call: a default argument is evaluated where the call
-// stands.
-struct Line {
-    int at;
-    static constexpr Line here(int at = __builtin_LINE()) { return Line{at}; }
-};
+namespace emu {
 
 enum Pipe : uint8_t { S, V, M, MTE1, MTE2, MTE3, FIX, PIPES };
 enum Space : uint8_t { GM, UB, L1, L0A, L0B, L0C, BT, SPACES };
-enum Kind : int32_t { NONE, RACE, MEMORY, DEADLOCK, MISUSE, UNSUPPORTED };
-enum Check : int { CHECK_RACES = 1, CHECK_MEMORY = 2 };
 
 // A block of a launch runs on one core, or, in a mixed kernel, on a cube core and up to two vector
 // cores, which share nothing but global memory: its subcores, the cube core first.
@@ -48,10 +41,6 @@ struct Closure final : Deferred {
     explicit Closure(F body) : body(body) {}
     void run() override { body(); }
 };
-
-// Ends the launch with a report; the text is formatted as printf does.
-[[noreturn]] void stop(Kind kind, int line, const char* format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 enum Atomic : uint8_t { PLAIN, ATOMIC_ADD, ATOMIC_MAX, ATOMIC_MIN };
 
@@ -187,42 +176,6 @@ struct Launch {
 Launch& launch();
 void scalar_waits_for_all(int line);
 
-// The entry points of the module, found by their types.
-struct Entry {
-    const char* name;
-    int kernel_type;  // a value of AscendC::KernelType
-    int arguments;
-    const uint64_t* sizes;  // bytes of each argument
-    void (*call)(void** arguments);
-};
-
-template <auto F>
-struct Caller;
-template <size_t... I>
-struct Indices {};
-template <size_t N, size_t... I>
-struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
-template <size_t... I>
-struct MakeIndices<0, I...> {
-    using type = Indices<I...>;
-};
-template <class... A, void (*F)(A...)>
-struct Caller<F> {
-    static constexpr int arguments = sizeof...(A);
-    static constexpr uint64_t sizes[sizeof...(A) + 1] = {sizeof(A)..., 0};
-    template <size_t... I>
-    static void expand(void** arguments, Indices<I...>) {
-        F(*static_cast<A*>(arguments[I])...);
-    }
-    static void call(void** arguments) {
-        expand(arguments, typename MakeIndices<sizeof...(A)>::type{});
-    }
-};
-template <auto F>
-constexpr Entry entry(const char* name, int kernel_type) {
-    return Entry{name, kernel_type, Caller<F>::arguments, Caller<F>::sizes, &Caller<F>::call};
-}
-
 // Names of the buffers of the text, by the line of their InitBuffer call; both written by the
 // builder.
 struct BufferName {
@@ -231,8 +184,6 @@ struct BufferName {
 };
 struct Module {
     const char* file;
-    const Entry* entries;
-    int entry_count;
     const BufferName* buffers;
     int buffer_count;
 };

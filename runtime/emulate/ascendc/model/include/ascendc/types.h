@@ -5,6 +5,9 @@
 
 #include <initializer_list>
 
+#define EMU_BFLOAT_BECOMES_FLOAT explicit  // only where a text says so
+#include "cores/numbers.h"
+
 #include "core.h"
 
 #define __global__
@@ -30,6 +33,8 @@ using GM_ADDR = uint8_t*;
 #define KERNEL_TASK_TYPE_DEFAULT(type) ::emu::kernel_type(::AscendC::type, ::emu::Line::here())
 #define ASCEND_IS_AIC (::emu::launch().side == ::emu::CUBE_SIDE)
 #define ASCEND_IS_AIV (::emu::launch().side == ::emu::VECTOR_SIDE)
+
+using float16_t = half;
 
 namespace emu {
 
@@ -66,68 +71,6 @@ inline double round_to(double x, int mantissa, int lowest, Rounding mode) {
     return y == 0 ? copysign(0.0, x) : y;
 }
 
-inline uint32_t bits_of(float x) {
-    uint32_t u;
-    memcpy(&u, &x, 4);
-    return u;
-}
-inline float float_of(uint32_t u) {
-    float x;
-    memcpy(&x, &u, 4);
-    return x;
-}
-
-inline float half_to_float(uint16_t h) {
-    uint32_t sign = static_cast<uint32_t>(h & 0x8000) << 16, exponent = (h >> 10) & 31,
-             mantissa = h & 1023;
-    if (exponent == 31) return float_of(sign | 0x7F800000 | (mantissa << 13));
-    if (exponent) return float_of(sign | ((exponent + 112) << 23) | (mantissa << 13));
-    float tiny = static_cast<float>(mantissa) * 5.9604644775390625e-8f;  // 2^-24
-    return sign ? -tiny : tiny;
-}
-
-inline uint16_t float_to_half(float x) {
-    uint32_t u = bits_of(x), sign = (u >> 16) & 0x8000, rest = u & 0x7FFFFFFF;
-    if (rest > 0x7F800000) return static_cast<uint16_t>(sign | 0x7E00);
-    if (rest >= 0x477FF000)
-        return static_cast<uint16_t>(sign | 0x7C00);  // 65520 and more round to infinity
-    if (rest < 0x38800000) {  // below 2^-14: subnormal
-        float scaled = float_of(rest) + 0.5f;  // 0.5 has steps of 2^-24 above it
-        return static_cast<uint16_t>(sign | (bits_of(scaled) - 0x3F000000));
-    }
-    uint32_t even = (rest >> 13) & 1;
-    return static_cast<uint16_t>(sign | ((rest + 0xFFF + even - 0x38000000) >> 13));
-}
-
-inline uint16_t float_to_bfloat(float x) {
-    uint32_t u = bits_of(x);
-    if ((u & 0x7FFFFFFF) > 0x7F800000) return static_cast<uint16_t>((u >> 16) | 0x40);
-    return static_cast<uint16_t>((u + 0x7FFF + ((u >> 16) & 1)) >> 16);
-}
-
-}  // namespace emu
-
-struct half {
-    uint16_t bits;
-    half() = default;
-    half(float x) : bits(emu::float_to_half(x)) {}
-    half(double x) : bits(emu::float_to_half(static_cast<float>(x))) {}
-    half(int x) : bits(emu::float_to_half(static_cast<float>(x))) {}
-    operator float() const { return emu::half_to_float(bits); }
-};
-using float16_t = half;
-
-struct bfloat16_t {
-    uint16_t bits;
-    bfloat16_t() = default;
-    bfloat16_t(float x) : bits(emu::float_to_bfloat(x)) {}
-    bfloat16_t(double x) : bfloat16_t(static_cast<float>(x)) {}
-    bfloat16_t(int x) : bfloat16_t(static_cast<float>(x)) {}
-    explicit operator float() const { return emu::float_of(static_cast<uint32_t>(bits) << 16); }
-};
-
-namespace emu {
-
 template <class T>
 struct TypeName;
 #define EMU_TYPE_NAME(type)                        \
@@ -150,14 +93,6 @@ EMU_TYPE_NAME(int64_t)
 EMU_TYPE_NAME(uint64_t)
 #undef EMU_TYPE_NAME
 
-template <class A, class B>
-struct Same {
-    static constexpr bool value = false;
-};
-template <class A>
-struct Same<A, A> {
-    static constexpr bool value = true;
-};
 // Has a `type` where the two are different types.
 template <class A, class B>
 struct Unlike {
@@ -165,11 +100,6 @@ struct Unlike {
 };
 template <class A>
 struct Unlike<A, A> {};
-
-template <class T, class... Allowed>
-constexpr bool one_of() {
-    return (Same<T, Allowed>::value || ...);
-}
 
 // Whether a vector instruction exists for the element type; the message names the types that it
 // takes.
@@ -185,24 +115,6 @@ void require_type(const char* name, int line) {
         stop(MISUSE, line, "%s does not take %s on this core, only %s", name, TypeName<T>::text,
              list);
     }
-}
-
-// Arithmetic happens in the wide type and is rounded once to the element type.
-template <class T>
-struct Wide {
-    using type = T;
-};
-template <>
-struct Wide<half> {
-    using type = float;
-};
-template <>
-struct Wide<bfloat16_t> {
-    using type = float;
-};
-template <class T>
-typename Wide<T>::type widen(T x) {
-    return static_cast<typename Wide<T>::type>(x);
 }
 
 }  // namespace emu

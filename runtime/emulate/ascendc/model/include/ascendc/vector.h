@@ -52,7 +52,6 @@ void updating(const char* name, Line line, Lanes lanes, const AscendC::LocalTens
 
 namespace AscendC {
 
-#define EMU_LINE emu::Line line = emu::Line::here()
 
 #define EMU_BINARY(NAME, EXPRESSION, FOLDS, ...)                                                   \
     namespace detail {                                                                             \

@@ -13,28 +13,16 @@
 #include <stdio.h>
 #include <string.h>
 
-namespace emu {
+#include "cores/entries.h"
 
-// The line of the kernel text that makes a call: a default argument is evaluated where the call
-// stands.
-struct Line {
-    int at;
-    static constexpr Line here(int at = __builtin_LINE()) { return Line{at}; }
-};
-#define EMU_LINE ::emu::Line line = ::emu::Line::here()
+namespace emu {
 
 enum Pipe : uint8_t { IO, MOVE, COMPUTE, PIPES };
 enum Space : uint8_t { GDRAM, LDRAM, NRAM, WRAM, SRAM, SPACES };
-enum Kind : int32_t { NONE, RACE, MEMORY, DEADLOCK, MISUSE, UNSUPPORTED };
-enum Check : int { CHECK_RACES = 1, CHECK_MEMORY = 2 };
 constexpr uint8_t POISON = 0xFF;  // what memory holds that nothing wrote: NaN in every float type
 
 const char* space_name(Space space);
 const char* pipe_name(Pipe pipe);
-
-// Ends the launch with a report; the text is formatted as printf does.
-[[noreturn]] void stop(Kind kind, int line, const char* format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 // An array of on-chip memory, so that reports can name it. Written by the builder.
 struct Named {
@@ -119,42 +107,8 @@ extern Task task;
 void check_overlap(const char* name, int line, const void* dst, uint64_t dst_bytes, const void* src,
                    uint64_t src_bytes, bool same_allowed, const char* what);
 
-struct Entry {
-    const char* name;
-    int arguments;
-    const uint64_t* sizes;  // bytes of each argument
-    void (*call)(void** arguments);
-};
-template <auto F>
-struct Caller;
-template <size_t... I>
-struct Indices {};
-template <size_t N, size_t... I>
-struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
-template <size_t... I>
-struct MakeIndices<0, I...> {
-    using type = Indices<I...>;
-};
-template <class... A, void (*F)(A...)>
-struct Caller<F> {
-    static constexpr int arguments = sizeof...(A);
-    static constexpr uint64_t sizes[sizeof...(A) + 1] = {sizeof(A)..., 0};
-    template <size_t... I>
-    static void expand(void** arguments, Indices<I...>) {
-        F(*static_cast<A*>(arguments[I])...);
-    }
-    static void call(void** arguments) {
-        expand(arguments, typename MakeIndices<sizeof...(A)>::type{});
-    }
-};
-template <auto F>
-constexpr Entry entry(const char* name) {
-    return Entry{name, Caller<F>::arguments, Caller<F>::sizes, &Caller<F>::call};
-}
 struct Module {
     const char* file;
-    const Entry* entries;
-    int entry_count;
     int arch;
     uint64_t bytes[SPACES];  // of each memory that arrays may take
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core.h"
-#include "emulate/numbers.h"
+#include "cores/numbers.h"
 
 #define __BANG__ 1
 #define __mlu_global__
@@ -18,24 +18,6 @@
 #define EMU_NRAM static __attribute__((section("emu_nram"), used, aligned(64)))
 #define EMU_WRAM static __attribute__((section("emu_wram"), used, aligned(64)))
 #define EMU_SRAM static __attribute__((section("emu_sram"), used, aligned(64)))
-
-struct half {
-    uint16_t bits;
-    half() = default;
-    half(float x) : bits(emu::float_to_half(x)) {}
-    half(double x) : half(static_cast<float>(x)) {}
-    half(int x) : half(static_cast<float>(x)) {}
-    half(unsigned x) : half(static_cast<float>(x)) {}
-    operator float() const { return emu::half_to_float(bits); }
-};
-struct bfloat16_t {
-    uint16_t bits;
-    bfloat16_t() = default;
-    bfloat16_t(float x) : bits(emu::float_to_bfloat(x)) {}
-    bfloat16_t(double x) : bfloat16_t(static_cast<float>(x)) {}
-    bfloat16_t(int x) : bfloat16_t(static_cast<float>(x)) {}
-    operator float() const { return emu::bfloat_to_float(bits); }
-};
 
 #define taskIdX (static_cast<int>(::emu::task.x))
 #define taskIdY (static_cast<int>(::emu::task.y))
@@ -60,37 +42,6 @@ inline float __bfloat162float(bfloat16_t x) { return x; }
 inline bfloat16_t __float2bfloat16_rn(float x) { return x; }
 
 namespace emu {
-
-template <class A, class B>
-struct Same {
-    static constexpr bool value = false;
-};
-template <class A>
-struct Same<A, A> {
-    static constexpr bool value = true;
-};
-template <class T, class... Allowed>
-constexpr bool one_of() {
-    return (Same<T, Allowed>::value || ...);
-}
-
-// What arithmetic happens in before it is rounded once to the element type.
-template <class T>
-struct Wide {
-    using type = T;
-};
-template <>
-struct Wide<half> {
-    using type = float;
-};
-template <>
-struct Wide<bfloat16_t> {
-    using type = float;
-};
-template <class T>
-typename Wide<T>::type widen(T x) {
-    return static_cast<typename Wide<T>::type>(x);
-}
 
 template <class T>
 constexpr bool is_bfloat() {

@@ -1,0 +1,102 @@
+"""Compiles a model's own sources once, and kernel texts together with it, in the user's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tile2c.runtime.emulate.compiler import cache_folder, find_compiler
+from tile2c.runtime.emulate.objects import compile_unit, digest
+
+_EMULATE = Path(__file__).resolve().parent.parent
+_SHARED = _EMULATE / "cores"
+# The compilers of the vendors refuse a narrowing conversion in braces where g++ only warns.
+COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Werror=narrowing")
+KERNEL_FLAGS = (*COMMON, "-O1", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
+_OWN_FLAGS = (*COMMON, "-O2")
+
+
+@dataclass(frozen=True)
+class Model:
+    """`folder` holds its sources, and its headers in `include`; `name` is its folder in the cache."""
+
+    name: str
+    folder: Path
+
+    def built(
+        self,
+        unit: str,
+        file_name: str,
+        flags: Sequence[str] = (),
+        *,
+        header: str = "",
+        macros: Sequence[str] = (),
+    ) -> Path:
+        """The shared object of a translation unit. `header` is one that texts include: it is read
+        beforehand, with these macros, and found by the name prepared.h.
+
+        Raises CompileError with the compiler's messages, BackendUnavailable without a compiler.
+        """
+        compiler = find_compiler()
+        objects = _objects(self, compiler)
+        names = [path.name for path in objects]
+        key = digest([unit, compiler, *KERNEL_FLAGS, *macros, *flags, *names, _state(self)])
+        target = self._cache() / f"{key}.so"
+        if not target.exists():
+            prepared = self._prepared(compiler, header, macros) if header else ()
+            own = (*KERNEL_FLAGS, "-shared", *macros, *prepared, *self._includes(), *flags)
+            compile_unit(compiler, own, unit, target, [str(path) for path in objects], file_name)
+        return target
+
+    def sources(self) -> list[Path]:
+        """The model's files and the shared ones that it is made of."""
+        folders = (self.folder, _SHARED)
+        found = [path for folder in folders for path in sorted(folder.rglob("*"))]
+        return [path for path in found if path.suffix in (".h", ".cpp")] + [
+            _EMULATE / "abi.h",
+            _EMULATE / "include" / "emulate" / "numbers.h",
+        ]
+
+    def _prepared(self, compiler: str, header: str, macros: Sequence[str]) -> tuple[str, ...]:
+        """Where the compiler finds the headers already read, which takes most of its time."""
+        key = digest([_state(self), compiler, *KERNEL_FLAGS, *macros])
+        folder = self._cache() / f"headers-{key}"
+        target = folder / "prepared.h.gch"
+        if not target.exists():
+            flags = (*KERNEL_FLAGS, "-x", "c++-header", *macros, *self._includes())
+            compile_unit(compiler, flags, f'#include "{header}"\n', target, [], header)
+        return (f"-I{folder}",)
+
+    def _includes(self) -> tuple[str, ...]:
+        places = (self.folder / "include", self.folder, _SHARED / "include")
+        return tuple(f"-I{place}" for place in (*places, _EMULATE / "include", _EMULATE))
+
+    def _cache(self) -> Path:
+        return cache_folder() / self.name
+
+
+@cache
+def _state(model: Model) -> str:
+    """A digest of every source of the model."""
+    return digest([path.read_text("utf-8") for path in model.sources()])
+
+
+@cache
+def _objects(model: Model, compiler: str) -> tuple[Path, ...]:
+    """The objects of the model's own sources, compiled once for each version of it."""
+    key = digest([_state(model), compiler, *_OWN_FLAGS])
+    objects = []
+    for source in (path for path in model.sources() if path.suffix == ".cpp"):
+        target = model._cache() / f"{source.stem}-{key}.o"
+        if not target.exists():
+            flags = (*_OWN_FLAGS, "-c", *model._includes())
+            compile_unit(compiler, flags, source.read_text("utf-8"), target, [], source.name)
+        objects.append(target)
+    return tuple(objects)
+
+
+def quoted(text: str) -> str:
+    """As a string of C++."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
