@@ -85,13 +85,25 @@ def test_numbers_are_right(tmp_path: Path, case: str) -> None:
 def test_any_number_of_blocks_takes_all_tiles(tmp_path: Path, causal: bool) -> None:
     """Causal tiles differ in rounds: blocks take pairs of them, or each a tile where those do not go
     round (four pairs for three)."""
-    defines: Defines = {"block_M": 128, "block_N": 64, "threads": 256, "causal": causal}
+    defines: Defines = {
+        "block_M": 128, "block_N": 64, "dim": 128, "threads": 256, "causal": causal,
+    }  # fmt: skip
     text = build(tmp_path, defines)
     assert ("pair += gridDim.x" if causal else "tile += gridDim.x") in text
     assert "barrier_wait(ready, visit.phase)" in text
     for processors in (1, 3, 4):
         assert right(tmp_path, defines, (1, 260, 2), processors=processors), processors
     assert right(tmp_path, defines, (1, 500, 1), processors=1)  # an even number of tiles
+
+
+def test_two_blocks_share_an_sm_where_tiles_are_small(tmp_path: Path) -> None:
+    """None of them stays then, and no product is late; wider tiles have an SM to themselves."""
+    defines: Defines = {"block_M": 128, "block_N": 64, "threads": 256}
+    small = build(tmp_path / "small", defines)
+    assert "__launch_bounds__(384, 2)" in small and "more_registers<104>" in small
+    assert "Blocks stay" not in small and "stage_before" not in small
+    wide = build(tmp_path / "wide", {**defines, "block_N": 128})
+    assert "__launch_bounds__(384, 1)" in wide and "Blocks stay" in wide and "stage_before" in wide
 
 
 def test_sums_are_scaled_only_where_that_changes_them(tmp_path: Path) -> None:
@@ -129,12 +141,16 @@ def test_whatever_is_taken_out_is_reported(tmp_path: Path) -> None:
     assert count > 20 and not missed, missed
 
 
+@pytest.mark.parametrize(("dim", "columns"), [(128, 128), (64, 64)])
 @pytest.mark.parametrize("causal", [False, True])
-def test_compiles_without_spills_or_waits_of_the_compilers(tmp_path: Path, causal: bool) -> None:
+def test_compiles_without_spills_or_waits_of_the_compilers(
+    tmp_path: Path, causal: bool, dim: int, columns: int
+) -> None:
     program = shutil.which("nvcc")
     if program is None:
         pytest.skip("nvcc is not on the search path")
-    build(tmp_path, {"block_M": 128, "block_N": 128, "threads": 256, "dim": 128, "causal": causal})
+    tiles: Defines = {"block_M": 128, "block_N": columns, "threads": 256}
+    build(tmp_path, {**tiles, "dim": dim, "causal": causal})
     done = subprocess.run(
         [program, *FLAGS.split(), text_of(tmp_path).name, "-o", "kernel.cubin"],
         cwd=tmp_path,

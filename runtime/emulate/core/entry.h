@@ -10,6 +10,7 @@ struct Entry {
     const unsigned long long* sizes;  // of the parameters, in bytes
     unsigned max_threads;             // __launch_bounds__, 0: none given
     unsigned cluster[3];              // __cluster_dims__, 0: none given
+    unsigned min_blocks;              // of a multiprocessor, as __launch_bounds__ asks; 0: none given
 };
 
 struct Module {

@@ -67,7 +67,8 @@ static RegisterPool& pool_of(Fiber* f, void* pc) {
         fail(EMU_MISUSE, format("%s calls setmaxnreg at %s; without __launch_bounds__ the kernel has no register "
                                 "cap at entry, and ptxas ignores it", who(f).c_str(), place(pc).c_str()), f);
     pool = std::make_shared<RegisterPool>();
-    const uint32_t each = std::min(65536 / bound / 8 * 8, 256u);
+    const uint32_t blocks = std::max(launch.entry->min_blocks, 1u);
+    const uint32_t each = std::min(65536 / (bound * blocks) / 8 * 8, 256u);
     pool->warps.resize(f->block->warps.size());
     for (auto& warp : pool->warps) warp.held = each;
     return *pool;

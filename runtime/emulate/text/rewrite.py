@@ -31,7 +31,7 @@ class Kernel:
     """A `__global__` function that can be launched by name."""
 
     name: str
-    max_threads: str  # C++ expressions
+    bounds: str  # arguments of __launch_bounds__, C++ expressions
     cluster: str
 
 
@@ -105,17 +105,18 @@ def _table(kernels: list[Kernel]) -> str:
     rows = []
     for kernel in kernels:
         cluster = f"EMU_CLUSTER({kernel.cluster})" if kernel.cluster else "{0, 0, 0}"
-        bounds = f"emu::first_of({kernel.max_threads})" if kernel.max_threads else "0"
+        most = f"emu::first_of({kernel.bounds})" if kernel.bounds else "0"
+        least = f"emu::second_of({kernel.bounds})" if kernel.bounds else "0"
         rows.append(
             f'    {{"{kernel.name}", &emu::Call<&{kernel.name}>::run, '
             f"emu::parameter_count(&{kernel.name}), emu::Call<&{kernel.name}>::sizes, "
-            f"{bounds}, {cluster}}},\n"
+            f"{most}, {cluster}, {least}}},\n"
         )
     return (
         '\n#line 1 "table"\n'
         "static const emu::Entry emu_entries[] = {\n"
         + "".join(rows)
-        + "    {nullptr, nullptr, 0, nullptr, 0, {0, 0, 0}}};\n"
+        + "    {nullptr, nullptr, 0, nullptr, 0, {0, 0, 0}, 0}};\n"
         'extern "C" const emu::Module emu_module = {emu_entries, '
         f"{len(kernels)}, EMU_WARP, EMU_STATIC_LIMIT, EMU_TOTAL_LIMIT, EMU_ARCH_NAME}};\n"
     )

@@ -142,6 +142,7 @@ constexpr int parameter_count(void (*)(P...)) {
     return int(sizeof...(P));
 }
 constexpr unsigned first_of(unsigned first = 0, unsigned = 0, unsigned = 0) { return first; }
+constexpr unsigned second_of(unsigned = 0, unsigned second = 0, unsigned = 0) { return second; }
 
 }  // namespace emu
 

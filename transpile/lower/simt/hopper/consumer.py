@@ -43,11 +43,14 @@ class ConsumerLowering(BlockLowering):
         overwritten: frozenset[str],
         passages: dict[int, Passage],
         stays: bool = False,
+        alone: bool = True,
     ) -> None:
-        """`stays`: the block goes on to other tiles, so that every stage is given back."""
+        """`stays`: the block goes on to other tiles, so that every stage is given back; `alone`: no
+        other block covers its waits."""
         super().__init__(ctx, frames, {})
         self.roles, self.overwritten, self.passages = roles, overwritten, passages
         self.start, self.stop, self.parts, self.stays = start, stop, parts, stays
+        self.alone = alone
         self.var: str = ""
         self.delayed = False  # the second product of a round is a round late
 
@@ -76,7 +79,7 @@ class ConsumerLowering(BlockLowering):
         statements = rest_of(loop, loads, self.roles.inside, ())
         late, start = self._late(statements), self.start
         ctx.between_products = len(self.roles.batches) > 1
-        two = two_products(self.roles, statements)
+        two = two_products(self.roles, statements) if self.alone else None
         rounds = None if two is None else DelayedRounds(self, two, start).nodes(runs)
         body = self._round(statements, start, late) if rounds is None else []
         ctx.facts, ctx.between_products = facts, False

@@ -230,6 +230,16 @@ def plan_registers(groups: int, sums: int) -> Registers:
     return Registers(producer=producer, consumer=consumer)
 
 
+def half_of_registers(groups: int) -> Registers | None:
+    """Shares of half of the register file; None where setmaxnreg has nobody to take from."""
+    total = (groups + 1) * THREADS
+    share = _FILE // (2 * total) // 8 * 8
+    if groups < 2 or share <= _PRODUCER:
+        return None
+    consumer = (share * total - _PRODUCER * THREADS) // (groups * THREADS) // 8 * 8
+    return Registers(producer=_PRODUCER, consumer=consumer)
+
+
 def _crowded(sums: int, budget: int) -> str:
     return (
         f"{sums} sums a thread do not fit in {budget} registers: use more threads or a smaller tile"
