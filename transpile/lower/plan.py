@@ -116,6 +116,7 @@ class Loop(CStmt):
     body: tuple[CStmt, ...]
     unroll: bool = False
     rolled: bool = False  # its code stands once: the compiler must not unroll it
+    rolled_unaligned: bool = False  # so in the variant for rows that start anywhere
     dtype: DType
 
 
@@ -236,7 +237,7 @@ class Placed:
     bytes: int
     layout: str
     versions: int = 1
-    offset: int | None = None  # in dynamic shared memory
+    offset: int | None = None  # in the struct that holds them all, where there is one
 
 
 @record(kw_only=True)

@@ -23,9 +23,13 @@ def resources(plan: Plan | CoresPlan) -> Resources:
         return Resources(local_bytes=plan.local_bytes, registers=None)
     bodies = [body.body for body in plan.bodies] + [entry.body for entry in plan.entries]
     bits = max((array_bits(body) for body in bodies), default=0)
+    alone = sum(array.bytes for array in plan.placed if array.offset is None)
+    # Members of one struct may lie in the same bytes.
+    ends = [array.offset + array.bytes for array in plan.placed if array.offset is not None]
+    together = max(ends, default=0)
     dynamic = max((launch.shared_bytes for launch in plan.launches), default=0)
     return Resources(
-        local_bytes=max(sum(placed.bytes for placed in plan.placed), dynamic),
+        local_bytes=max(alone, together, dynamic),
         registers=-(-bits // REGISTER_BITS),
     )
 

@@ -151,6 +151,7 @@ class StatementPrinter:
             body=body,
             unroll=loop.unroll,
             rolled=loop.rolled,
+            rolled_unaligned=loop.rolled_unaligned,
             inline=single and short and fits,
             braces=not (single and _needs_no_braces(loop.body[0])),
         )
@@ -185,5 +186,6 @@ class StatementPrinter:
 def _needs_no_braces(statement: CStmt) -> bool:
     """One statement of one line, or a loop without anything in front of it."""
     return isinstance(statement, Assign | Do) or (
-        isinstance(statement, Loop) and not (statement.unroll or statement.rolled)
+        isinstance(statement, Loop)
+        and not (statement.unroll or statement.rolled or statement.rolled_unaligned)
     )

@@ -36,6 +36,8 @@ from tile2c.transpile.lower.simt.values import (
 )
 from tile2c.transpile.record import record
 
+_FEW_STEPS = 4  # of K in a tile: the compiler unrolls them
+
 
 def lower_gemm(ctx: Context, gemm: Gemm, plan: GemmPlan) -> Step:
     """One loop over K: operands to registers, then every product of the warp's (or thread's) sums."""
@@ -67,6 +69,8 @@ def _matrix_loop(
     else:
         writer = MmaWriter(ctx, gemm, plan, names)
         body, unroll = writer.statements(), writer.unrolled
+    steps = (b.known(_extent_k(gemm)) or 0) // plan.instruction.k
+    once = ctx.variant and bool(ctx.target.async_copy) and not unroll and 1 < steps <= _FEW_STEPS
     return Loop(
         var=names[2],
         start=const(0),
@@ -74,6 +78,8 @@ def _matrix_loop(
         step=const(plan.instruction.k),
         body=body,
         unroll=unroll,
+        rolled=once and ctx.unaligned,
+        rolled_unaligned=once and not ctx.unaligned,
         dtype=INT32,
     )
 

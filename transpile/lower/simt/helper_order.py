@@ -5,6 +5,7 @@ from __future__ import annotations
 _ORDER = (
     "unroll",
     "rolled",
+    "rolled_unaligned",
     "printf",
     "infinity",
     "not_a_number",

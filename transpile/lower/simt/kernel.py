@@ -95,6 +95,7 @@ from tile2c.transpile.lower.simt.uses import (
     global_uses,
     has_number,
     has_rolled,
+    has_rolled_unaligned,
     has_unrolled,
     names_in,
     with_hidden,
@@ -402,6 +403,8 @@ class LoweredLaunch:
             ctx.need("unroll")
         if has_rolled(body):
             ctx.need("rolled")
+        if has_rolled_unaligned(body):
+            ctx.need("rolled_unaligned")
         need_conversions(ctx, body)
         helpers = ordered(list(ctx.helpers.values()))
         params = self._params(body)

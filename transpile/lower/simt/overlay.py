@@ -66,7 +66,8 @@ def in_place_of_dead(
     lives = _lives(nodes, sizes)
     first, *later = sorted(guests, key=lambda name: lives[name])
     dead = [x for x in sizes if x not in guests and _before(lives[x], lives[first])]
-    enough = [x for x in dead if layer_bytes((x,), sizes) >= layer_bytes((first,), sizes)]
+    needed = max(layer_bytes((name,), sizes) for name in guests)
+    enough = [x for x in dead if layer_bytes((x,), sizes) >= needed]
     hosts = tuple(enough[:1] or dead)  # one that is large enough, else all of them
     group: Group = (hosts, (first,))
     for name in later:

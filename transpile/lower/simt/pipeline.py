@@ -250,13 +250,12 @@ class _Pipeline:
         body: list[Node] = []
         if slot and not self.counted:
             body.append(Step(body=(self._slot(slot, self.round),)))
-        issue = self._issue(load, stop)
+        start, remark = self._start(), ""
+        only_loads = bool(ahead) and self.ctx.variant
+        issue = self._issue(load, stop, (self._early(start),) if only_loads else ())
         wait = self._wait(ahead)
         body += [wait, issue] if ahead else [issue, wait]
-        start, remark = self._start(), ""
-        if ahead and self.ctx.variant:
-            early = self._early(start)
-            body.append(Step(body=(early,)))
+        if only_loads:
             remark = "rounds before the first one only load"
             # Ordinary loads would make the text long: they stand once, in the loop.
             first = b.sub(b.add(start, const(1)), self.depth)
@@ -315,7 +314,8 @@ class _Pipeline:
         body = (Do(call=call, remark=remark),) if self.waits else ()
         return Step(body=body, completes=done, quote=self.loads)
 
-    def _issue(self, load: str, stop: Expr) -> Step:
+    def _issue(self, load: str, stop: Expr, early: tuple[CStmt, ...]) -> Step:
+        """The loads of a later round; `early` leaves a round that has nothing else to do."""
         ahead = self.staging.ahead
         if not ahead:
             call: CStmt = Do(call=CCall(dtype=INT32, function=load, args=(self.round,)))
@@ -324,7 +324,8 @@ class _Pipeline:
         start = Do(call=CCall(dtype=INT32, function=load, args=(later,)))
         guarded = Branch(condition=b.less(later, stop), then=(start,))
         commit = self._commit("empty groups at the end keep the count for copies_wait right")
-        return Step(body=(guarded, *commit), accesses=self._writes(ahead), quote=self.loads)
+        body = (guarded, *early, *commit)
+        return Step(body=body, accesses=self._writes(ahead), quote=self.loads)
 
 
 def _aligned() -> Expr:

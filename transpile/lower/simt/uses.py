@@ -55,6 +55,11 @@ def has_rolled(value: object) -> bool:
     return any(isinstance(part, Loop) and part.rolled for part in parts(value))
 
 
+def has_rolled_unaligned(value: object) -> bool:
+    """Whether a loop asks not to be unrolled where rows start anywhere."""
+    return any(isinstance(part, Loop) and part.rolled_unaligned for part in parts(value))
+
+
 def has_number(value: object, kind: Callable[[float], bool]) -> bool:
     """Whether a floating constant of this kind occurs."""
     return any(

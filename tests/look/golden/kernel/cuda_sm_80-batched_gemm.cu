@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin batched_gemm.cu -o batched_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, batch), block 128, no dynamic shared memory
 //   sizes    batch, M, N and K are free
-//   text     sha256 4fbcb03701d1  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 654f2c50cca9  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -18,6 +18,9 @@ constexpr int num_stages = 3;
 
 // Unrolled, such a loop would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
+
+// Where rows start anywhere, loads take the time: the code of a product need stand only once.
+#define ROLLED_UNALIGNED _Pragma("unroll (aligned ? 4 : 1)")
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
@@ -183,10 +186,11 @@ static __device__ void batched_gemm_block(const half* __restrict__ A,  // [batch
         // tile ko is complete for all threads; nobody still reads the stage refilled next
         __syncthreads();
         if (ko + num_stages - 1 < ko_end) load_tiles(ko + num_stages - 1);
-        copies_commit();  // empty groups at the end keep the count for copies_wait right
         if (!aligned && ko < 0) continue;  // so far there is nothing to multiply
+        copies_commit();  // empty groups at the end keep the count for copies_wait right
 
         // T.gemm(A_shared, B_shared, C_local)
+        ROLLED_UNALIGNED
         for (int k = 0; k < block_K; k += 16) {
             unsigned a[4][4], b[4][4];
             for (int m = 0; m < 4; ++m) {

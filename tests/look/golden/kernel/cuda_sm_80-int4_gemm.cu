@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin int4_gemm.cu -o int4_gemm.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 32930d88759a  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 f4fff8541f32  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int group_size = 128;
@@ -19,6 +19,9 @@ constexpr int num_stages = 3;
 
 // Unrolled, such a loop would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
+
+// Where rows start anywhere, loads take the time: the code of a product need stand only once.
+#define ROLLED_UNALIGNED _Pragma("unroll (aligned ? 4 : 1)")
 
 // A_shared, W_shared and C_tile: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows
 // that are read together fall into different groups of banks.
@@ -185,8 +188,8 @@ static __device__ void int4_gemm_block(
         // old W_shared
         __syncthreads();
         if (ko + num_stages - 1 < ko_end) load_tiles(ko + num_stages - 1);
-        copies_commit();  // empty groups at the end keep the count for copies_wait right
         if (!aligned && ko < 0) continue;  // so far there is nothing to multiply
+        copies_commit();  // empty groups at the end keep the count for copies_wait right
 
         // for i, j in T.Parallel(block_N, block_K)
         UNROLL
@@ -207,6 +210,7 @@ static __device__ void int4_gemm_block(
         __syncthreads();  // W_shared is complete
 
         // T.gemm(A_shared, W_shared, C_local, transpose_B=True)
+        ROLLED_UNALIGNED
         for (int k = 0; k < block_K; k += 16) {
             unsigned a[2][4], b[2][4];
             for (int m = 0; m < 2; ++m) {
