@@ -60,6 +60,13 @@ def sequences() -> list[list[Any]]:
 SEQUENCES = Case(
     "varlen_attention", (), {"dim": 32, "block_M": 32, "block_N": 32}, arrays=sequences
 )
+CONVOLUTION = Case(
+    "conv2d",
+    ((((3, 5, 7, 16), F16), ((3, 3, 16, 37), F16)),),
+    _BLOCKS | {"H": 5, "W": 7, "C": 16, "F": 37},
+)
+# Zeros on one side of a product make up for those of the other.
+EITHER = ("const int32_t end_inside = span_room < end ? span_room : end;", "if (depth < block_K) {")
 # What the flags between the cores imply: scores come back only once the weights made of them went
 # out; the rest bites where there is no key at all, or is the author's own, or saves empty calls.
 IMPLIED = (
@@ -82,6 +89,11 @@ INSIDE = (
 @pytest.mark.parametrize("case", CASES)
 def test_everything_taken_out_of_ascend_c_is_reported(tmp_path: Path, case: str) -> None:
     assert missed(CASES[case], "ascendc:ascend910b", tmp_path) == []
+
+
+def test_everything_taken_out_of_convolutions_is_reported(tmp_path: Path) -> None:
+    found = missed(CONVOLUTION, "ascendc:ascend910b", tmp_path)
+    assert [what for what in found if not what.endswith(EITHER)] == []
 
 
 def test_everything_taken_out_of_attention_is_reported(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
-from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Logical, Var, const
+from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Logical, Unary, Var, const
 from tile2c.transpile.ir.forms import Range, Region
 from tile2c.transpile.lower.cores.context import Context, width_of
 from tile2c.transpile.lower.cores.copies import prefill, row_pitch
@@ -56,6 +56,8 @@ class _Side:
 class Gathering:
     """The copies of one gather, for cores that copy rows to any place of a tile."""
 
+    some = True  # a copy has to have rows and columns
+
     def __init__(self, stmt: Gather, context: Context) -> None:
         self.stmt = stmt
         self.context = context
@@ -92,21 +94,31 @@ class Gathering:
 
     def index(self, expr: Expr, dim: int) -> Expr:
         """Where one index starts, under the name that the author gave it: it has gone with the loop."""
-        word = self.stmt.names[dim]
+        last = dim == len(self.stmt.names) - 1
+        word = "" if last else self.stmt.names[dim]
+        return self.named_index(expr, word or f"{self.stmt.tensor.name}_{dim}")
+
+    def named_index(self, expr: Expr, word: str) -> Expr:
+        """A place in the tensor, under a name unless it is a number or has one."""
         lowered = self.value(expr)
         if isinstance(lowered, Var | Const):
             return lowered
-        own = word and self.loops and word not in self.given
-        name = word if own else self.context.names.local(word or f"{self.stmt.tensor.name}_{dim}")
-        return self.named(expr, lowered, name)
+        own = self.loops and word not in self.given
+        return self.named(expr, lowered, word if own else self.context.names.local(word))
 
     def larger(self, a: Expr, b: Expr, *names: str) -> Expr:
-        if a == b or (is_zero(b) and self.context.facts.non_negative(a)):
+        if a == b or self.context.facts.non_negative(_minus(a, b)):
             return a
+        if self.context.facts.non_negative(_minus(b, a)):
+            return b
         return self.local(_min_max("max", a, b), *names)
 
     def smaller(self, a: Expr, b: Expr, *names: str) -> Expr:
-        return a if a == b else self.local(_min_max("min", a, b), *names)
+        if a == b or self.context.facts.non_negative(_minus(b, a)):
+            return a
+        if self.context.facts.non_negative(_minus(a, b)):
+            return b
+        return self.local(_min_max("min", a, b), *names)
 
     # ---- runs
 
@@ -127,7 +139,7 @@ class Gathering:
         size = int(extent.value)
         run = Binary(dtype=INT32, op="//", a=first, b=side.parts.size)
         if unit % size == 0 and context.facts.divisible(first, size):
-            name = context.names.local(side.run.name, f"{side.run.name}_here")
+            name = side.run.name
             side.run = self.named(run, self.value(run), name)
             start = _minus(times(side.run, side.parts.size), first)
             side.start = self.local(start, f"{name}_start")
@@ -228,6 +240,8 @@ class Gathering:
 
     def cut_high(self, side: _Side, most: Expr) -> None:
         word = side.words[1]
+        if self.context.facts.non_negative(_minus(most, side.high)):
+            return
         if sum(1 for _ in walk.parts(most)) > 3:  # long enough to get a name
             most = self.local(most, f"{side.run.name}_room")
         side.high = self.smaller(most, side.high, f"{word}_inside", f"{word}_within")
@@ -263,7 +277,8 @@ class Gathering:
         rows, columns = self.rows, self.columns
         dim, step = moving
         index = list(starts)
-        index[-1] = plus(index[-1], _minus(columns.low, columns.start))
+        word = stmt.names[-1] or f"{stmt.tensor.name}_from"
+        index[-1] = self.named_index(plus(index[-1], _minus(columns.low, columns.start)), word)
         if dim >= 0:
             index[dim] = plus(index[dim], times(_minus(rows.low, rows.start), step))
         whole = Region(
@@ -282,7 +297,7 @@ class Gathering:
         some: list[Expr] = [
             Compare(dtype=BOOL, op=">", a=count, b=const(0))
             for count in (height, width)
-            if not isinstance(count, Const)
+            if self.some and not isinstance(count, Const)
         ]
         if self.guards:
             inside = _all(self.guards)
@@ -350,6 +365,8 @@ def _min_max(op: str, a: Expr, b: Expr) -> Expr:
 def _minus(a: Expr, b: Expr) -> Expr:
     if is_zero(b):
         return a
+    if is_zero(a) and not isinstance(b, Const):
+        return Unary(dtype=INT32, op="-", a=b)
     if isinstance(a, Const) and isinstance(b, Const):
         return const(int(a.value) - int(b.value))
     return Binary(dtype=INT32, op="-", a=a, b=b)

@@ -40,6 +40,8 @@ def _found(stmt: Stmt, roles: Roles) -> Stmt:
 class CubeGathering(Gathering):
     """The copies of one gather to a tile of L1."""
 
+    some = False
+
     def __init__(self, stmt: Gather, transfers: Transfers, tile: Matrix) -> None:
         super().__init__(stmt, transfers.context)
         self.tile = tile
