@@ -364,6 +364,10 @@ def test_register_budgets(tmp_path: Path) -> None:
     assert out[0] == 1
     with pytest.raises(KernelError, match=r"setmaxnreg.inc, where its block has"):
         go(tmp_path, split.format(low=32, high=240), out, block=384, bounds=bounds)
+    half = "__launch_bounds__(384, 2)"
+    go(tmp_path, split.format(low=24, high=104), out, block=384, bounds=half)
+    with pytest.raises(KernelError, match=r"setmaxnreg.inc, where its block has"):
+        go(tmp_path, split.format(low=24, high=112), out, block=384, bounds=half)
     with pytest.raises(KernelError, match="without __launch_bounds__"):
         go(tmp_path, split.format(low=24, high=240), out, block=384)
     with pytest.raises(KernelError, match="multiples of 8 from 24 to 256"):
