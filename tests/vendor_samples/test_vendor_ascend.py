@@ -103,10 +103,27 @@ def rounded_up(r: np.random.Generator) -> tuple[list[Any], int, Array]:
     return [x, np.zeros(512, np.int32)], 1, np.ceil(x.astype(f32))
 
 
+def square_turned(r: np.random.Generator) -> tuple[list[Any], int, Array]:
+    x = r.standard_normal((16, 16)).astype(f16)
+    return [x, np.zeros_like(x)], 1, x.T
+
+
+def channels_last(r: np.random.Generator) -> tuple[list[Any], int, Array]:
+    x = r.standard_normal((3, 3, 2, 8)).astype(f16)
+    return [x, np.zeros((3, 2, 8, 3), f16)], 1, x.transpose(0, 2, 3, 1)
+
+
+def channels_in_blocks(r: np.random.Generator) -> tuple[list[Any], int, Array]:
+    x = r.standard_normal((2, 32, 16, 16)).astype(f16)
+    want = x.reshape(2, 2, 16, 16, 16).transpose(0, 1, 3, 4, 2)
+    return [x, np.zeros((2, 2, 16, 16, 16), f16)], 1, want
+
+
 MATRIX = f"{API}/03_basic_api/03_matrix_compute"
 VECTOR = f"{API}/03_basic_api/01_memory_vector_compute"
 FIXPIPE = f"{MATRIX}/fixpipe_l0c2gm/fixpipe_l0c2gm.asc"
 MMAD = f"{MATRIX}/mmad/mmad.asc"
+TRANSPOSE = f"{VECTOR}/transpose/transpose.asc"
 START = f"{API}/00_introduction"
 SAMPLES = {
     "add": Sample(f"{START}/01_add/add/add.asc", "add_custom<2048>", add, 8),
@@ -140,6 +157,15 @@ SAMPLES = {
         FIXPIPE, "fixpipe_l0c2gm<128, 128, 256>", stored(lambda x: np.maximum(x, 0)), scenario=6
     ),
     "brcb": Sample(f"{VECTOR}/brcb/brcb.asc", "brcb_custom", spread),
+    "transpose": Sample(
+        TRANSPOSE, "transpose_custom<256, 1, 1, 16, 16>", square_turned, scenario=1
+    ),
+    "transpose_channels": Sample(
+        TRANSPOSE, "transpose_custom<144, 3, 3, 2, 8>", channels_last, scenario=2
+    ),
+    "transpose_blocks": Sample(
+        TRANSPOSE, "transpose_custom<16384, 2, 32, 16, 16>", channels_in_blocks, scenario=3
+    ),
     "cast": Sample(f"{VECTOR}/cast/cast.asc", "cast_custom<512, 512, 128>", rounded_up, scenario=1),
 }
 

@@ -49,7 +49,7 @@ def integers_compared(block_M=24, block_N=40, wide=2100):
                 for i, j in T.Parallel(block_M, block_N):
                     y[i, j] = T.if_then_else(x[i, j] != least[i], y[i, j], 1000000007)
                 for i, j in T.Parallel(block_M, block_N):
-                    y[i, j] = T.if_then_else(x[i, j] < 7, x[i, j] + j, y[i, j])
+                    y[i, j] = T.if_then_else(x[i, j] < 7, T.abs(x[i, j]) + j, y[i, j])
                 for i, j in T.Parallel(block_M, block_N):
                     y[i, j] = T.if_then_else(x[i, j] >= y[i, j], y[i, j] * 3, y[i, j])
                 for i, j in T.Parallel(block_M, block_N):

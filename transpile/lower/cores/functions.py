@@ -54,6 +54,8 @@ class Functions:
             value, low, high = expr.args
             above = Binary(dtype=dtype, op="max", a=value, b=low)
             return self.v.binary(Binary(dtype=dtype, op="min", a=above, b=high), want)
+        if name == "abs" and dtype.is_integer and not self.v.tiles.target.can("Abs", dtype.name):
+            return self.largest_of_both_signs(expr, want)
         if name not in (*_FUNCTIONS, *_ROUND, *_COMPOSED):
             raise self.v.none(name, expr)
         if not any(self.v.tiles.target.can(call, dtype.name) for call in self.calls(name)):
@@ -72,6 +74,14 @@ class Functions:
         top = self.v.scratch(root.kind, dtype)
         self.v.calls.fill(top, number_of(1, dtype))
         return self.v.two("Div", dtype, top, root, want)
+
+    def largest_of_both_signs(self, expr: Call, want: Value | None) -> Value:
+        """|x| of integers: the larger of x and -x."""
+        a = self.v.evaluate(expr.args[0])
+        minus = self.v.scratch(a.kind, a.dtype)
+        factor = Value(kind="scalar", dtype=a.dtype, expr=number_of(-1, a.dtype))
+        self.v.calls.elementwise("Muls", minus, (a, factor))
+        return self.v.two("Max", a.dtype, a, minus, want)
 
     @staticmethod
     def calls(name: str) -> tuple[str, ...]:

@@ -146,4 +146,77 @@ void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src, EMU_LINE) {
     }
 }
 
+// [N, C, H, W] to [N, H, W, C] and back, through a buffer of the text's.
+enum class TransposeType : uint8_t {
+    TRANSPOSE_TYPE_NONE,
+    TRANSPOSE_NZ2ND_0213,
+    TRANSPOSE_NZ2NZ_0213,
+    TRANSPOSE_NZ2NZ_012_WITH_N,
+    TRANSPOSE_NZ2ND_012_WITH_N,
+    TRANSPOSE_NZ2ND_012_WITHOUT_N,
+    TRANSPOSE_NZ2NZ_012_WITHOUT_N,
+    TRANSPOSE_ND2ND_ONLY,
+    TRANSPOSE_ND_UB_GM,
+    TRANSPOSE_GRAD_ND_UB_GM,
+    TRANSPOSE_ND2ND_B16,
+    TRANSPOSE_NCHW2NHWC,
+    TRANSPOSE_NHWC2NCHW
+};
+
+struct TransposeParamsExt {
+    uint16_t nSize = 0, cSize = 0, hSize = 0, wSize = 0;
+    TransposeType transposeType = TransposeType::TRANSPOSE_ND2ND_B16;
+    TransposeParamsExt() {}
+    TransposeParamsExt(uint16_t n, uint16_t c, uint16_t h, uint16_t w, TransposeType type)
+        : nSize(n), cSize(c), hSize(h), wSize(w), transposeType(type) {}
+};
+
+template <class T>
+void Transpose(const LocalTensor<T>& dst, const LocalTensor<T>& src,
+               const LocalTensor<uint8_t>& sharedTmpBuffer, const TransposeParamsExt& p, EMU_LINE) {
+    const char* name = "Transpose";
+    bool last = p.transposeType == TransposeType::TRANSPOSE_NCHW2NHWC;
+    if (!last && p.transposeType != TransposeType::TRANSPOSE_NHWC2NCHW)
+        emu::stop(emu::UNSUPPORTED, line.at,
+                  "Transpose: of the forms with parameters, NCHW2NHWC and NHWC2NCHW");
+    emu::require_type<T, int8_t, uint8_t, int16_t, uint16_t, half, int32_t, uint32_t, float>(
+        name, line.at);
+    uint64_t plane = uint64_t{p.hSize} * p.wSize, images = p.nSize, channels = p.cSize;
+    if (plane > 4095 || channels > 4095)
+        emu::stop(emu::MISUSE, line.at, "Transpose: cSize and hSize * wSize are at most 4095");
+    if (plane * sizeof(T) % emu::BLOCK)
+        emu::stop(emu::MISUSE, line.at, "Transpose: a plane of %llu bytes is no multiple of 32",
+                  static_cast<unsigned long long>(plane * sizeof(T)));
+    uint64_t square = (sizeof(T) == 1 ? 32 : 16) * uint64_t{32};
+    uint64_t needed = (last ? channels + 2 : channels * 2 + 1) * square;
+    if (sharedTmpBuffer.bytes < needed)
+        emu::stop(emu::MISUSE, line.at, "Transpose: a buffer of %llu bytes, which needs %llu",
+                  static_cast<unsigned long long>(sharedTmpBuffer.bytes),
+                  static_cast<unsigned long long>(needed));
+    uint64_t count = images * channels * plane, bytes = count * sizeof(T);
+    if (!count) return;
+    uint64_t to = emu::operand(dst, "the destination", name, line.at).address;
+    uint64_t from = emu::operand(src, "the source", name, line.at).address;
+    uint64_t work = emu::operand(sharedTmpBuffer, "the buffer", name, line.at).address;
+    if (to < from + bytes && from < to + bytes)
+        emu::stop(emu::MISUSE, line.at, "Transpose: the two overlap");
+    emu::Issue op(name, emu::V, line);
+    op.read(emu::UB, from, bytes);
+    op.write(emu::UB, work, needed);
+    op.write(emu::UB, to, bytes);
+    op.commit([=] {
+        for (uint64_t n = 0; n < images; ++n)
+            for (uint64_t c = 0; c < channels; ++c)
+                for (uint64_t x = 0; x < plane; ++x) {
+                    uint64_t planes = (n * channels + c) * plane + x;
+                    uint64_t pixels = (n * plane + x) * channels + c;
+                    emu::Origin origin = 0;
+                    T value = emu::load<T>(emu::UB, from + (last ? planes : pixels) * sizeof(T),
+                                           name, line.at, origin);
+                    emu::store<T>(emu::UB, to + (last ? pixels : planes) * sizeof(T), value,
+                                  origin);
+                }
+    });
+}
+
 }  // namespace AscendC
