@@ -12,9 +12,7 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
     Branch,
     CStmt,
-    Declarator,
     Element,
-    Local,
     Loop,
     Placed,
     Section,
@@ -23,70 +21,39 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.by_hand.tiles import Tile
 from tile2c.transpile.lower.simt.hopper.calls import do
-from tile2c.transpile.lower.simt.shared_memory import bytes_words
-
-_TILE_ALIGN = 1024  # the period of the widest swizzle
-_BARRIER = 8
+from tile2c.transpile.lower.simt.hopper.struct import SharedStruct, reference
 
 
 def declare(
     ctx: Context, tiles: dict[str, Tile], used: list[Buffer], barriers: tuple[Barriers, ...]
 ) -> tuple[list[CStmt], list[Placed], int]:
     """The struct as a helper of the text, its members as names, and its size; raises InputError."""
-    from tile2c.transpile.render.expressions import CPrinter
-
-    printer = CPrinter(ctx.target.dialect)
-    members: list[str] = []
-    placed: list[Placed] = []
-    names: list[str] = []
-    total, period = 0, _BARRIER
-
-    def member(
-        name: str, kind: str, dims: tuple[Expr, ...], align: int, size: int, words: str
-    ) -> None:
-        nonlocal total, period
-        period = max(period, align)
-        start = -(-total // align) * align
-        subscripts = "".join(f"[{printer(dim)}]" for dim in dims)
-        text = f"alignas({align}) {kind} {name}{subscripts};"
-        members.append(f"{text}  // {bytes_words(size)}" if size >= 1024 else text)
-        placed.append(Placed(name=name, bytes=size, layout=words, offset=start))
-        names.append(name)
-        total = start + size
-
+    struct = SharedStruct(ctx)
     in_order = sorted(used, key=lambda x: x.name not in tiles or tiles[x.name].slabs is None)
     for buffer in in_order:
         tile = tiles.get(buffer.name, Tile(buffer=buffer, slabs=None))
         layout = ctx.shared.get(buffer.name)
-        dims, words, align = tile.dims, "row-major", 128
-        if tile.slabs is not None:
-            words = f"slabs of {tile.slabs.width} columns, {tile.slabs.row_bytes}B swizzle"
-            align = _TILE_ALIGN
-        elif layout is not None and layout.pad:
+        dims, words = tile.dims, "row-major"
+        if layout is not None and layout.pad and tile.slabs is None:
             dims = (*dims[:-1], b.add(dims[-1], const(layout.pad)))
             words = f"rows with {layout.pad} elements more, which spread them over the banks"
         elif layout is not None and layout.function:
             row = "r" if layout.divide == 1 else f"r / {layout.divide}"
             words = f"chunk c of row r at c ^ ({row} % {layout.modulus})"
         size = prod(b.known(extent) or 1 for extent in dims) * buffer.dtype.bytes
-        member(buffer.name, printer.type_name(buffer.dtype), dims, align, size, words)
-    for array in ctx.arrays:
-        dtype = ctx.array_types[array.name]
-        member(
-            array.name, printer.type_name(dtype), array.dims, dtype.bytes, array.bytes, array.words
-        )
+        if tile.slabs is not None:
+            struct.slabs(buffer.name, buffer.dtype, tile.slabs, dims, size)
+        else:
+            struct.array(buffer.name, buffer.dtype, dims, size, words)
+    struct.own_arrays()
     for group in barriers:
-        count = len(group.counts)
         name = group.buffer.name
-        total = -(-total // _BARRIER) * _BARRIER
-        placed.append(Placed(name=name, bytes=count * _BARRIER, layout="mbarriers", offset=total))
-        text = name if group.single else f"{name}[{printer(group.buffer.shape[0])}]"
-        members.append(f"unsigned long long {text};  // {_arrivals(group)}")
-        names.append(name)
-        total += count * _BARRIER
-    total = -(-total // period) * period
+        text = name if group.single else f"{name}[{struct.printer(group.buffer.shape[0])}]"
+        member = f"unsigned long long {text};  // {_arrivals(group)}"
+        struct.barriers([name], len(group.counts), "mbarriers", [member])
+    total = struct.size(struct.period)
     if total > ctx.target.max_shared:
-        largest = max(placed, key=lambda entry: entry.bytes)
+        largest = max(struct.placed, key=lambda entry: entry.bytes)
         raise failure(
             "T2C401",
             f"the block's shared tiles take {total} bytes, and {ctx.target.name} has "
@@ -94,25 +61,14 @@ def declare(
             ctx.launch.span,
             help="try a smaller tile or fewer stages",
         )
-    if not names:
+    if not struct.names:
         return [], [], 0
-    struct = ctx.namer.ours("Shared", "SharedTiles")
+    name = ctx.namer.ours("Shared", "SharedTiles")
     raw = ctx.namer.ours("shared_bytes", "shared_memory")
-    ctx.need("shared_struct", name=struct, members="\n".join(members))
-    ctx.need("shared_size", name=struct, bytes=total, most=ctx.target.max_shared)
-    ctx.need("shared_memory", name=raw, struct=struct)
-    whole = Local(
-        dtype=INT32,
-        ctype="auto&",
-        const=False,
-        names=(
-            Declarator(
-                name=f"[{', '.join(names)}]",
-                value=b.local(f"*reinterpret_cast<{struct}*>({raw})"),
-            ),
-        ),
-    )
-    return [whole], placed, total
+    struct.need(name, raw)
+    members = f"[{', '.join(struct.names)}]"
+    whole = reference("auto&", members, f"*reinterpret_cast<{name}*>({raw})")
+    return [whole], struct.placed, total
 
 
 def _arrivals(group: Barriers) -> str:
