@@ -20,8 +20,11 @@ TARGETS = {
     "cuda:sm_80": (*ALL, *ROWS, *MATRICES),
     "cuda:sm_90a": ("gemm", "gemm_bias_relu"),
     "hip:gfx942": ALL,
-    "ascendc:ascend910b": (*ALL, "split_k_gemm", "flash_attention"),
-    "bang:mtp_372": (*ALL, "transpose_scale_bias", "flash_attention"),
+    "ascendc:ascend910b": (
+        *(*ALL, "split_k_gemm", "flash_attention"),
+        *("transpose_scale_bias", "cumsum", "int4_gemm"),
+    ),
+    "bang:mtp_372": (*ALL, "transpose_scale_bias", "cumsum", "flash_attention"),
 }
 
 
@@ -61,6 +64,7 @@ OTHER = [
 ] + [
     Case("ascendc:ascend910b", "add", (("dtype", "float16"), ("block_N", 768))),
     Case("ascendc:ascend910b", "row_sum", (("N", 1000),)),
+    Case("ascendc:ascend910b", "top_k", (("N", 128),)),
     Case("ascendc:ascend910b", "softmax", (("N", 1000), ("block_M", 4))),
 ]
 

@@ -185,9 +185,10 @@ class StepPrinter:
             body = self.block(step.body, inner)
             return self._fill("while.j2", condition=self.c(step.condition), body=body)
         if isinstance(step, Branch):
+            head = wrap(f"if ({self.c(step.condition)}) {{", columns)
             return self._fill(
                 "branch.j2",
-                condition=self.c(step.condition),
+                head=head,
                 then=self.block(step.then, inner),
                 orelse=self.block(step.orelse, inner),
             )

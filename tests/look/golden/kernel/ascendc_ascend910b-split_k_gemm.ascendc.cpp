@@ -7,7 +7,7 @@
 //   launch   20 cube cores, or fewer: at most (N + 127) / 128 * ((M + 127) / 128) * 8 have work
 //   sizes    M, N and K are free
 //   memory   L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 131072 of 131072 bytes
-//   text     sha256 4d6b435e5670  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 3e6982dafce7  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -173,14 +173,12 @@ extern "C" __global__ __aicore__ void split_k_gemm(GM_ADDR A,  // half [M, K]
             A_shared_queue.EnQue(A_shared);
 
             // T.copy(B[k, bx * block_N], B_shared)
-            const int32_t B_shared_depth = K - k > 0 ? (K - k < block_K ? K - k : block_K) : 0;
             LocalTensor<half> B_shared = B_shared_queue.AllocTensor<half>();
-            if (B_shared_depth < block_K) {
+            if (depth < block_K) {
                 clear_tile(B_shared, 256);
                 PipeBarrier<PIPE_MTE2>();  // the zeros are there before the copy
             }
-            copy_fractals(B_shared, B_gm[size_t(k) * N + bx * block_N], B_shared_depth, columns, N,
-                          block_K);
+            copy_fractals(B_shared, B_gm[size_t(k) * N + bx * block_N], depth, columns, N, block_K);
             B_shared_queue.EnQue(B_shared);
 
             // T.gemm(A_shared, B_shared, C_local)
