@@ -261,7 +261,7 @@ class LoweredLaunch:
             settled = through_rows(ctx, settled)
         self.body = settled.body
         choose_layouts(ctx, settled.gemms, settled.plans)
-        self.zeroed, rest = drop_leading_fills(ctx, self.body)
+        self.zeroed, rest = drop_leading_fills(self.body)
         frames = self._frames(settled)
         spread_loops(ctx, settled.gemms, tile_phases(ctx, settled.body, frames))
         share_functions(ctx)

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from tile2c.transpile.ir.expr import Const, Var
 from tile2c.transpile.ir.forms import Parallel, Stmt, Store
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.tile_loads import touched
 
 
-def drop_leading_fills(
-    ctx: Context, body: Sequence[Stmt]
-) -> tuple[dict[str, str], tuple[Stmt, ...]]:
+def drop_leading_fills(body: Sequence[Stmt]) -> tuple[dict[str, str], tuple[Stmt, ...]]:
     """Zero fills of whole fragments before anything touches them become initialisers: name -> quote."""
     zeroed: dict[str, str] = {}
     seen: set[str] = set()

@@ -156,7 +156,7 @@ class WithRoles(Sides):
         if len(ways) > 1:
             raise Unfit("the gemms of the loop split their tiles in different ways")
         self._note_positive()
-        self.zeroed, statements = drop_leading_fills(ctx, self.body)
+        self.zeroed, statements = drop_leading_fills(self.body)
         self._assign(layouts)
         loop = self.roles.loop
         self.stop, self.stop_line = self._stop()

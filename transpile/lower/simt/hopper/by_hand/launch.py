@@ -148,7 +148,7 @@ class ByHand(ordinary.LoweredLaunch):
         settled = self._settled()
         self.body = settled.body
         self.schedule = self._schedule(settled)
-        self.zeroed, rest = drop_leading_fills(ctx, self.body)
+        self.zeroed, rest = drop_leading_fills(self.body)
         frames = self._frames(settled)
         spread_loops(ctx, settled.gemms, tile_phases(ctx, settled.body, frames))
         ctx.harmless = harmless_padding(ctx, settled.body, frames)
