@@ -30,7 +30,7 @@ _TYPES = frozenset(
 def lower(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> Plan | None:
     """The plan, or None when a diagnostic says why there is none."""
     from tile2c.transpile.lower.rename import author_names, rename_reserved
-    from tile2c.transpile.lower.simt.kernel import lower_function
+    from tile2c.transpile.lower.simt.ways import lower_function
 
     try:
         _check_types(function, target)
