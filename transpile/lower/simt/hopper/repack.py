@@ -44,6 +44,7 @@ _MOST_GROUPS = 2  # pitches that may be odd each for itself
 _SLOWER = 60_000
 _COPIED = 1_500
 _LAUNCHES = 10_000
+_LINE = 128  # bytes of the L2's lines
 
 
 @record(kw_only=True)
@@ -54,7 +55,8 @@ class Packed:
     written: bool
     rows: Expr
     columns: Expr
-    pitch: Expr  # a multiple of 16 bytes
+    told: Expr  # a multiple of 16 bytes: what the entry takes for the size
+    pitch: Expr  # whole lines of the L2, of which a box then needs one a row
     stride: Expr  # the pitch of the tensor itself
     bytes: Expr
 
@@ -230,12 +232,15 @@ def _packed(buffer: Buffer, written: bool, stride: Expr, unit: int) -> Packed:
     rows: Expr = const(1)
     for extent in buffer.shape[:-1]:
         rows = b.mul(rows, b.for_host(extent))
-    pitch = b.mul(b.ceil_div(b.for_host(stride), const(unit)), const(unit))
+    told = b.mul(b.ceil_div(b.for_host(stride), const(unit)), const(unit))
+    line = const(_LINE // buffer.dtype.bytes)
+    pitch = b.mul(b.ceil_div(b.for_host(stride), line), line)
     return Packed(
         buffer=buffer,
         written=written,
         rows=rows,
         columns=b.for_host(stride),
+        told=told,
         pitch=pitch,
         stride=b.for_host(stride),
         bytes=b.mul(b.mul(rows, pitch), const(buffer.dtype.bytes)),
@@ -365,11 +370,11 @@ def _launch(
         for key in groups
         if key not in chosen
     ]
-    pitches = {key[0]: groups[key][0].pitch for key in chosen}
+    told = {key[0]: groups[key][0].told for key in chosen}
     params = tuple(
         replace(param, map=_moved(param.map, packed[param.map.tensor]))
         if param.map is not None and param.map.tensor in packed
-        else replace(param, value=pitches.get(param.name))
+        else replace(param, value=told.get(param.name))
         for param in entry.params
     )
     return replace(direct, group=group, when=_all_of([*conditions, pays]) or None, params=params)
