@@ -48,6 +48,7 @@ def varlen_attention(
             row_sum = T.alloc_fragment((block_M,), accum_dtype)
 
             start = starts[bz]
+            T.assume(start >= 0)
             length = starts[bz + 1] - start
             first = bx * block_M
 

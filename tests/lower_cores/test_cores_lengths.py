@@ -58,6 +58,10 @@ def test_attention_over_sequences(case: str, causal: bool, target: str, tmp_path
     longest = np.int32(max(TILE + 1, int(np.diff(starts).max())))
     given = [q, k, v, starts, longest, np.zeros_like(q)]
     path = SAMPLES / "varlen_attention.py"
+    if "before" in case:  # what the sample assumes, they do not
+        text = path.read_text().replace("            T.assume(start >= 0)\n", "")
+        path = tmp_path / "varlen_attention.py"
+        path.write_text(text)
     agrees(path, tmp_path, target, {**ATTENTION, "causal": causal}, given)
 
 
@@ -137,3 +141,47 @@ def test_products_of_groups_of_rows(target: str, tmp_path: Path) -> None:
     c = np.zeros((len(a), 40), np.float16)
     path = Path(__file__).parent / "products/grouped_product.py"
     agrees(path, tmp_path, target, {}, [a, b, sizes, starts, group_of, block_in_group, c])
+
+
+FRAME = """import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def promised(block=8, width=16):
+    rows, count = T.dynamic("rows, count")
+
+    @T.prim_func
+    def main(
+        X: T.Tensor((rows, width), "float32"),
+        starts: T.Tensor((count,), "int32"),
+        Y: T.Tensor((count, block, width), "float32"),
+    ):
+        with T.Kernel(count) as b:
+            tile = T.alloc_fragment((block, width), "float32")
+            at = starts[b]
+            {0}
+            T.copy(X[at : at + block, 0:width], tile)
+            T.copy(tile, Y[b, 0:block, 0:width])
+
+    return main
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("T.assume(at >= 0)", False),
+        ("T.assume(at + b >= b)", False),
+        ("T.assume(at >= -1)", True),
+        ("if b > 0:\n                T.assume(at >= 0)", True),
+        ("", True),
+    ],
+)
+@pytest.mark.parametrize("target", [ASCEND, BANG])
+def test_starts_that_the_author_assumes_to_be_inside(
+    said: str, asked: bool, target: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "promised.py"
+    path.write_text(FRAME.format(said))
+    assert ("_before" in lowered(path, {}, target).text) == asked

@@ -421,6 +421,7 @@ class Launch:
     barriers: tuple[Barriers, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)  # blocks that run together
     when: Expr | None = None  # launched only if this holds (over sizes and scalars)
+    promises: tuple[Expr, ...] = ()  # what the author assumes of names that the kernel binds
     span: Span | None = field(default=None, compare=False, repr=False)
     quote: str = field(default="", compare=False)
     comments: tuple[str, ...] = ()

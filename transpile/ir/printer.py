@@ -75,6 +75,8 @@ def _launch(launch: Launch) -> list[str]:
         lines.append(f"{inner}order {launch.order.order} panels of {launch.order.panel}")
     for dim, var in zip("xyz", launch.thread_vars, strict=False):
         lines.append(f"{inner}thread.{dim} is {var.name}")
+    for promise in launch.promises:
+        lines += _wrapped(f"{inner}assume {expression_text(promise)}")
     lines += [f"{inner}view {_declaration(view)}" for view in launch.views]
     for buffer in launch.buffers:
         lines += _comments(buffer.comments, inner)

@@ -4,7 +4,13 @@ import tilelang.language as T
 
 @tilelang.jit
 def padded_sequences(
-    dim=32, causal=True, block_M=32, block_N=16, num_stages=1, dtype="float16", accum_dtype="float32"
+    dim=32,
+    causal=True,
+    block_M=32,
+    block_N=16,
+    num_stages=1,
+    dtype="float16",
+    accum_dtype="float32",
 ):
     """Attention over packed sequences as other programs write it: what lies past an end is zeroed,
     scores start at minus infinity where nothing is to be seen."""

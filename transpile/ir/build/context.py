@@ -133,6 +133,7 @@ class Builder:
     sources: list[str] = field(default_factory=list)  # C text of the program's own
     views: list[Buffer] = field(default_factory=list)  # tensors under another shape
     assumptions: list[Expr] = field(default_factory=list)
+    promises: list[Expr] = field(default_factory=list)  # of the launch at hand
     # statements that have to run before the one that is being built
     reducers: dict[str, str] = field(default_factory=dict)  # fragments that gather -> operation
     pending: list[Stmt] = field(default_factory=list)

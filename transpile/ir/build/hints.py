@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 from tile2c.transpile.ir.build import conversions
 from tile2c.transpile.ir.build.arguments import Arguments
-from tile2c.transpile.ir.build.context import Builder
+from tile2c.transpile.ir.build.context import Builder, Value
 from tile2c.transpile.ir.expr import Buffer
 from tile2c.transpile.ir.forms import BlockOrder
 from tile2c.transpile.ir.walk import loads, variables
@@ -18,14 +18,21 @@ HINTS = frozenset(
 
 
 def assume(b: Builder, node: cst.Call) -> None:
-    """`T.assume(condition)`: kept where it speaks of sizes and parameters alone."""
+    """`T.assume(condition)`: kept where it speaks of sizes and parameters alone, or of these and of
+    names bound in the same list of statements: what is assumed there holds wherever they are used."""
     args = Arguments(b, node, "T.assume")
     value = args.value("condition", 0)
     args.finish()
     expr = conversions.condition(b, value, node)
-    fixed = all(var.kind in ("size", "scalar") for var in variables(expr))
-    if fixed and not any(loads(expr)):
+    if any(loads(expr)):
+        return
+    kinds = {var.kind for var in variables(expr)}
+    if kinds <= {"size", "scalar"}:
         b.assumptions.append(expr)
+    elif kinds <= {"size", "scalar", "block", "temporary"}:
+        here = [bound.expr for bound in b.scopes.levels[-1].values() if isinstance(bound, Value)]
+        if all(var in here for var in variables(expr) if var.kind == "temporary"):
+            b.promises.append(expr)
 
 
 def layout(b: Builder, node: cst.Call) -> None:

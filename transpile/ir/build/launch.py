@@ -30,7 +30,7 @@ BLOCK_NAMES = ("bx", "by", "bz")
 
 def build_launch(b: Builder, node: cst.With, call: cst.Call, when: Expr | None) -> Launch:
     """One launch; what belongs to a launch alone starts afresh."""
-    b.buffers, b.thread_vars, b.swizzle, b.views = [], {}, None, []
+    b.buffers, b.thread_vars, b.swizzle, b.views, b.promises = [], {}, None, [], []
     b.comments, b.tile_views, b.barriers, b.cluster = [], {}, [], (1, 1, 1)
     b.parallel_vars, b.by_thread, b.divergent, b.loops = set(), set(), 0, []
     with b.within(node):
@@ -50,6 +50,7 @@ def build_launch(b: Builder, node: cst.With, call: cst.Call, when: Expr | None) 
             views=tuple(b.views),
             barriers=tuple(b.barriers),
             cluster=b.cluster,
+            promises=tuple(b.promises),
         )
         check_views(b, launch)
         return launch_with_notes(launch, about)

@@ -291,7 +291,8 @@ def may_start_before(tensor: Region, start: Expr) -> InputError:
         "T2C547",
         f"this part of {tensor.buffer.name} may start before the tensor",
         start.span or tensor.span,
-        help="start at an index that is never negative",
+        help="start at an index that is never negative; of a name in the kernel say so: "
+        "T.assume(start >= 0)",
     )
 
 

@@ -321,6 +321,11 @@ def launch_facts(function: forms.Function, launch: forms.Launch) -> Facts:
         facts = facts.with_condition(condition)
     for var, extent in zip(launch.blocks, launch.grid, strict=True):
         facts = facts.with_range(var, const(0), extent)
+    bound = [stmt.var.name for stmt in walk.statements(launch.body) if isinstance(stmt, forms.Let)]
+    for promise in launch.promises:
+        names = {var.name for var in walk.variables(promise) if var.kind == "temporary"}
+        if all(bound.count(name) == 1 for name in names):  # else it is not said of all of them
+            facts = facts.with_condition(promise)
     return facts
 
 
