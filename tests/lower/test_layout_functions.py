@@ -44,9 +44,10 @@ def test_tiles_that_are_laid_out_alike_share_one(tmp_path: Path) -> None:
     source.write_text(TWO)
     kernels = tile2c.build(source, tmp_path / "out", "cuda:sm_80", backend="emulate", check="races")
     text = (tmp_path / "out" / "two.cu").read_text()
-    functions = re.findall(r"__device__ int (\w+)\(int row, int col\)", text)
-    assert functions == ["tile_col", "col_of_tile"]  # of the two launches, whose rows differ
-    assert "// A_shared and B_shared: chunk" in text
+    functions = re.findall(r"__device__ int (\w+)\(unsigned row, unsigned col\)", text)
+    # of the two launches, whose rows differ; what leaves the second has rows of its own
+    assert functions == ["tile_col", "D_col", "col_of_tile"]
+    assert "// A_shared, B_shared and C_tile: chunk" in text
     a, b = (np.random.default_rng(n).standard_normal((128, 128)).astype(np.float16) for n in (0, 1))
     c, d = np.zeros((2, 128, 128), np.float16)
     kernels["two"](a, b, c, d)

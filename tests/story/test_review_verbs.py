@@ -57,7 +57,7 @@ def test_where_works_on_edited_files(gemm: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_where_says_when_it_is_not_sure(gemm: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, _ = answer(capsys, f"out/gemm.cu:{line_of(gemm, 'A_col(int')}")
+    out, _ = answer(capsys, f"out/gemm.cu:{line_of(gemm, 'A_col(unsigned')}")
     assert "no statement of its own" in out
     Path("gemm.py").write_text("# moved\n" + Path("gemm.py").read_text())
     _, err = answer(capsys, "out/gemm.cu:150")

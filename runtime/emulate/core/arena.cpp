@@ -1,14 +1,37 @@
 // A block's shared memory: one arena, arrays in order of first use, red zones between them.
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
 
 #include "entry.h"
 #include "shadow.h"
 
 namespace emu {
 
+// A text that stays, for reports.
+static const char* kept(const std::string& text) {
+    static std::mutex mutex;
+    static std::set<std::string> texts;
+    const std::lock_guard<std::mutex> lock(mutex);
+    return texts.insert(text).first->c_str();
+}
+
+// The parts of structs that hold a byte: `A_shared`, or `A_shared or C_tile` where they share it.
+static const char* parts_at(const Block& block, uint32_t offset, uint32_t* byte) {
+    std::string names;
+    for (const SharedPart& part : block.parts) {
+        if (offset < part.at || offset >= part.at + part.bytes) continue;
+        if (names.empty()) *byte = offset - part.at;
+        names += (names.empty() ? "" : " or ") + std::string(part.name);
+    }
+    return names.empty() ? nullptr : kept(names);
+}
+
 const char* array_at(const Block& block, const void* at, uint32_t* byte) {
     const auto offset = uint32_t(static_cast<const unsigned char*>(at) - block.arena);
+    if (const char* parts = parts_at(block, offset, byte)) return parts;
     const SharedArray* best = nullptr;
     for (const SharedArray& array : block.arrays) {
         if (array.at <= offset + RED_ZONE / 2 && (!best || array.at > best->at)) best = &array;
@@ -94,6 +117,15 @@ extern "C" {
 void* emu_shared_array(const char* name, const void* site, uint64_t bytes, uint32_t align) {
     emu::Fiber* f = emu::me();
     return emu::place_array(*f->block, name, site, uint32_t(bytes), align, false, EMU_CALLER);
+}
+
+void emu_shared_part(const void* part, uint64_t bytes, const char* name) {
+    emu::Block& block = *emu::me()->block;
+    if (emu::arena_of(*emu::me()->team, part) != &block) return;
+    const auto at = uint32_t(static_cast<const unsigned char*>(part) - block.arena);
+    for (const emu::SharedPart& known : block.parts)
+        if (known.at == at && known.bytes == bytes && !std::strcmp(known.name, name)) return;
+    block.parts.push_back({name, at, uint32_t(bytes)});
 }
 
 void* emu_dynamic_shared(const char* name, uint32_t align) {

@@ -142,6 +142,12 @@ struct SharedArray {
     uint32_t at, bytes;
 };
 
+// A member of a shared struct that has a name of its own; several may lie in the same bytes.
+struct SharedPart {
+    const char* name;
+    uint32_t at, bytes;
+};
+
 // The last access of a thread to the shared memory of another block.
 struct Visit {
     uint32_t thread, time;
@@ -163,6 +169,7 @@ struct Block {
     uint32_t top = ARENA_START;
     uint32_t static_bytes = 0;
     std::vector<SharedArray> arrays;
+    std::vector<SharedPart> parts;
     std::vector<Visit> visits;  // of other blocks' threads
 };
 

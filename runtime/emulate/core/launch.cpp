@@ -94,6 +94,7 @@ static void start_team(Worker& worker, uint32_t number) {
         block.barriers.assign(16, Barrier{});
         if (block.marks) clear_arena_shadow(block);
         block.arrays.clear();
+        block.parts.clear();
         block.visits.clear();
         block.top = ARENA_START;
         block.static_bytes = 0;

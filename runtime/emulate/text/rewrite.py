@@ -122,6 +122,10 @@ def _table(kernels: list[Kernel]) -> str:
     )
 
 
+# `auto& A_shared = shared.A_shared;`: reports then know the member by its name.
+_PART = re.compile(r"\bauto& (\w+) = (\w+)\.\1;")
+
+
 def rewrite(text: str, arch: str, instances: Sequence[str] = ()) -> str:
     """C++ for one preprocessed file.
 
@@ -129,7 +133,7 @@ def rewrite(text: str, arch: str, instances: Sequence[str] = ()) -> str:
     instances  kernels of templates, as `scale<16>`, that can be launched as well
     Raises TextError with the author's line.
     """
-    tokens = rewrite_vectors(tokenize(text))
+    tokens = rewrite_vectors(tokenize(_PART.sub(r'auto& \1 = emu::part(\2.\1, "\1");', text)))
     outside = _file_scope(tokens)
     out: list[str] = []
     kernels: list[Kernel] = []

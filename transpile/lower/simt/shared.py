@@ -60,6 +60,7 @@ def _takes_vectors(plan: GemmPlan) -> bool:
 
 def _function_name(ctx: Context, buffer: Buffer) -> str:
     base = buffer.name.removesuffix("_shared").removesuffix("_smem").removesuffix("_s")
+    base = base.removesuffix("_tile") if buffer.name in ctx.leaving else base
     return ctx.namer.ours(f"{base}_col", f"{buffer.name}_col")
 
 

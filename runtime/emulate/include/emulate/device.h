@@ -45,6 +45,7 @@ __attribute__((const)) uint32_t emu_lane();
 
 void* emu_shared_array(const char* name, const void* site, uint64_t bytes, uint32_t align);
 void* emu_dynamic_shared(const char* name, uint32_t align);
+void emu_shared_part(const void* part, uint64_t bytes, const char* name);
 uint32_t emu_shared_address(const void* at);
 int emu_is_shared(const void* at);
 void* emu_shared_pointer(uint32_t address);
@@ -101,6 +102,12 @@ inline To as(const From& from) {
 template <class T, class Site>
 inline T& shared(const char* name, Site site, unsigned align = alignof(T)) {
     return *static_cast<T*>(emu_shared_array(name, site(), sizeof(T), align < alignof(T) ? alignof(T) : align));
+}
+// A member of a shared struct, known by its own name in reports.
+template <class T>
+inline T& part(T& member, const char* name) {
+    emu_shared_part(&member, sizeof(T), name);
+    return member;
 }
 template <class T>
 inline T* dynamic_shared(const char* name, unsigned align = alignof(T)) {
