@@ -182,3 +182,10 @@ def vector_width(
     ):
         width //= 2
     return width
+
+
+def neighbours_in(index: tuple[Expr, ...], dim: int, var: str) -> bool:
+    """Whether steps of `var` are steps of one in dimension `dim`."""
+    found = [c for atom, c in linear(index[dim]).terms if b.mentions(atom, var)]
+    plain = [a for a, _ in linear(index[dim]).terms if isinstance(a, Var) and a.name == var]
+    return found == [1] and bool(plain)

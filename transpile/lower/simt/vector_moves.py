@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Binary, Buffer, Cast, Expr, Load, Select, Var, const
+from tile2c.transpile.ir.expr import Buffer, Cast, Expr, Load, Select, Var, const
 from tile2c.transpile.ir.forms import Let, Stmt, Store
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.facts import linear
 from tile2c.transpile.lower.occurs import uses
 from tile2c.transpile.lower.plan import (
     Address,
@@ -19,21 +18,20 @@ from tile2c.transpile.lower.plan import (
     Do,
     Element,
     Local,
-    Loop,
-    Wide,
 )
 from tile2c.transpile.lower.simt.access import (
     alignment,
     in_memory,
     neighbours,
+    neighbours_in,
     plain_load,
     steady,
     steps_an_element,
 )
 from tile2c.transpile.lower.simt.context import Context, CopyKind
+from tile2c.transpile.lower.simt.copy_sources import source_pointer
 from tile2c.transpile.lower.simt.iteration import Iteration, ParallelLoop, changed, loop_over
 from tile2c.transpile.lower.simt.named_values import alike_along, named_inside
-from tile2c.transpile.lower.simt.running import step_of
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.values import Place, convert, guards, offset, shared_element
 
@@ -234,7 +232,10 @@ class VectorMoves:
 
     def _start_call(self, buffer: Buffer, index: tuple[Expr, ...], source: Load) -> CCall:
         """`copy_async<8>(shared, global)`: the copy is started, a wait ends it."""
-        to, where = self._address(buffer, index), self._source(source)
+        to = self._address(buffer, index)
+        where = source_pointer(self.ctx, self.loop, self.it, source)
+        if where is None:
+            where = self._address(source.buffer, source.index)
         valid = self._valid(source.buffer, source.index)
         args = (to, where) if valid is None else (to, where, valid)
         template: tuple[Expr, ...] = (const(self.it.width),)
@@ -246,6 +247,10 @@ class VectorMoves:
         if self.ctx.variant:
             template = (*template, b.local("aligned"))
             self.ctx.need("pack")
+            if valid is not None:
+                kinds = self.ctx.target.dialect.types
+                name, size_of_one = kinds[source.dtype.name], source.dtype.bytes
+                self.ctx.need("load_below", type=name, bytes=size_of_one)
         whole = valid is not None and self._all_or_nothing(source.buffer)
         kind: CopyKind = "inside" if valid is None else "whole" if whole else "part"
         function = self.ctx.copy_name(size, kind)
@@ -258,68 +263,6 @@ class VectorMoves:
             bytes=size,
         )
         return CCall(dtype=INT32, function=function, args=args, template=template)
-
-    def _source(self, source: Load) -> Expr:
-        """Where a copy reads: a pointer that is found once, and the rows that turns lie apart.
-
-        An address that is worked out anew in every turn costs instructions between a barrier and the
-        products that wait behind the copies.
-        """
-        found = self._rows_apart(source)
-        if found is None:
-            return self._address(source.buffer, source.index)
-        turn, rows, stride, first = found
-        base = source.buffer.name
-        name = self.ctx.namer.ours(f"{base}_src", f"{base}_source")
-        ctype = f"const {self.ctx.target.dialect.types[source.dtype.name]}*"
-        step = self._step(source)
-        if step is not None and self.ctx.running is not None:
-            self.ctx.running.add(name, source.dtype, ctype, first, step)
-        else:
-            pointer = Declarator(name=name, value=first)
-            declared = Local(dtype=source.dtype, ctype=ctype, const=False, names=(pointer,))
-            self.it.outside.append(declared)
-        steps: Expr = b.mul(turn, const(rows))
-        if self.ctx.wide(source.buffer):
-            steps = Wide(dtype=INT32, a=steps)
-        return b.add(b.local(name), b.times(steps, stride))
-
-    def _step(self, source: Load) -> Expr | None:
-        """How far the place moves in a round of the loop that loads ahead, where that is constant."""
-        running = self.ctx.running
-        if running is None:
-            return None
-        index = running.spelled(source.index)
-        return step_of(self.ctx, running.var, source.buffer, index)
-
-    def _rows_apart(self, source: Load) -> tuple[Expr, int, Expr, Expr] | None:
-        """The turn, rows a turn, their pitch and the first address, where turns take whole rows."""
-        it, loop = self.it, self.loop
-        if len(it.frames) != 1 or len(it.coordinates) != 2 or len(loop.loop_vars) != 2:
-            return None
-        (frame,), ((_, row), (_, column)) = it.frames, it.coordinates
-        if not isinstance(frame, Loop) or b.mentions(column, frame.var):
-            return None
-        turn = b.local(frame.var)
-        if not isinstance(row, Binary) or row.op != "+" or b.mentions(row.b, frame.var):
-            return None
-        moved, start = row.a, row.b
-        if not isinstance(moved, Binary) or moved.op != "*" or moved.a != turn:
-            return None
-        rows = b.known(moved.b)
-        own = loop.loop_vars[0].name
-        dims = [dim for dim, part in enumerate(source.index) if b.mentions(part, own)]
-        if rows is None or len(dims) != 1 or not neighbours_in(source.index, dims[0], own):
-            return None
-        values = {**it.place.values, own: start, loop.loop_vars[1].name: column}
-        if self.ctx.running is not None and self._step(source) is not None:
-            values[self.ctx.running.var.name] = self.ctx.running.start
-            source = replace(source, index=self.ctx.running.spelled(source.index))
-        place = Place(values=values)
-        where = offset(self.ctx, source.buffer, source.index, place)
-        element = Element(dtype=source.dtype, array=source.buffer.name, subscripts=(where,))
-        first = Address(dtype=source.dtype, element=element)
-        return turn, rows, b.in_words(self.ctx.pitch(source.buffer)[dims[0]]), first
 
     def _all_or_nothing(self, buffer: Buffer) -> bool:
         """Whether a vector of the last dimension cannot straddle its end: the extent is a multiple."""
@@ -428,10 +371,3 @@ def element_place(it: Iteration, last: str) -> Place:
             if not b.mentions(part, last) or neighbours_in((part,), 0, last)
         },
     )
-
-
-def neighbours_in(index: tuple[Expr, ...], dim: int, var: str) -> bool:
-    """Whether steps of `var` are steps of one in dimension `dim`."""
-    found = [c for atom, c in linear(index[dim]).terms if b.mentions(atom, var)]
-    plain = [a for a, _ in linear(index[dim]).terms if isinstance(a, Var) and a.name == var]
-    return found == [1] and bool(plain)
