@@ -12,7 +12,7 @@ from hopper_cases import TARGET, build, expected, inputs, mutants, text_of
 from tile2c.runtime.backends.emulate import EmulateSession
 from tile2c.runtime.backends.protocol import LaunchCall, Module
 from tile2c.runtime.errors import KernelError
-from tile2c.transpile.lower.simt.hopper import neighbours
+from tile2c.transpile.lower.simt.hopper import launch, neighbours
 
 TWO: dict[str, object] = {
     "block_M": 128, "block_N": 128, "block_K": 64, "threads": 256, "num_stages": 2,
@@ -38,11 +38,11 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int] | Non
     seen: list[tuple[int, int, int] | None] = []
     plain = EmulateSession.launch
 
-    def launch(self: EmulateSession, module: Module, call: LaunchCall) -> None:
+    def noted(self: EmulateSession, module: Module, call: LaunchCall) -> None:
         seen.append(call.cluster)
         plain(self, module, call)
 
-    monkeypatch.setattr(EmulateSession, "launch", launch)
+    monkeypatch.setattr(EmulateSession, "launch", noted)
     return seen
 
 
@@ -66,6 +66,22 @@ def test_two_blocks_load_for_each_other(
         got = product(tmp_path, operands, blocks)
         np.testing.assert_allclose(got, want, rtol=4e-3, atol=4e-3 * np.abs(want).max())
     assert launched == [(2, 1, 1)] * 2
+
+
+def test_blocks_of_one_tile_each_load_for_each_other_too(
+    tmp_path: Path,
+    launched: list[tuple[int, int, int] | None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then a pair lies side by side in a grid that is even along x, too."""
+    monkeypatch.setattr(launch, "may_stay", lambda *_, **__: False)
+    assert "for (int tile" not in build(tmp_path, "product", TWO)
+    for n in (136, 264):
+        operands = inputs("product", TWO, 456, n, 200)
+        want = expected("product", TWO, operands)
+        got = product(tmp_path, operands, 4)
+        np.testing.assert_allclose(got, want, rtol=4e-3, atol=4e-3 * np.abs(want).max())
+    assert launched == [(2, 1, 1), None]
 
 
 def test_what_is_not_even_or_whole_lines_is_launched_without_clusters(
