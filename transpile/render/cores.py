@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from tile2c.transpile.ir.expr import Binary, Const, Expr
+from tile2c.transpile.ir.expr import Const
 from tile2c.transpile.lower.cores.plan import (
     WEIGHTS,
     CopyIn,
@@ -23,7 +22,8 @@ from tile2c.transpile.lower.cores.plan import (
     bodies,
 )
 from tile2c.transpile.lower.rename import entry_name
-from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
+from tile2c.transpile.output.generated import GeneratedKernel
+from tile2c.transpile.render.cores_manifest import manifest_of, ordered_params, unnamed
 from tile2c.transpile.render.cores_steps import WIDTH, CoresPrinter, StepPrinter
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.finish import comment, finish, head
@@ -79,7 +79,7 @@ def render(
         target=target.name,
         suffix=target.suffix,
         text=plain,
-        manifest=_manifest(plan, symbol, target, kernel, printer),
+        manifest=manifest_of(plan, symbol, target, kernel, printer),
         origins=origins,
     )
 
@@ -121,7 +121,7 @@ def _compile_lines(command: str) -> list[str]:
 
 
 def _launch_note(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) -> str:
-    blocks = printer(_unnamed(plan.blocks))
+    blocks = printer(unnamed(plan.blocks))
     words = target.words
     what = words.cores
     if plan.mix is not None:
@@ -305,17 +305,8 @@ def _reads_tile(plan: CoresPlan) -> bool:
     return any(var == plan.tile for var in variables_of((*plan.block_locals, *plan.body)))
 
 
-def _ordered(plan: CoresPlan) -> list[TensorParam | WorkTensor | ScalarParam]:
-    """The parameters of the text: tensors, those in the workspace, then numbers."""
-    tensors = [param for param in plan.params if isinstance(param, TensorParam)]
-    numbers = [param for param in plan.params if isinstance(param, ScalarParam)]
-    if plan.mix is None:
-        return list(plan.params)
-    return [*tensors, *plan.mix.workspace, *numbers]
-
-
 def _params(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) -> list[dict[str, str]]:
-    params = _ordered(plan)
+    params = ordered_params(plan)
     found = []
     for place, param in enumerate(params):
         remark = ""
@@ -377,101 +368,3 @@ def _kept(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
         "weights": tile.position == WEIGHTS,
         "remark": f"{printer.type_name(tile.dtype)} {tile.shape}" if tile.shape else tile.purpose,
     }
-
-
-# ---- the manifest
-
-
-def _manifest(
-    plan: CoresPlan, symbol: str, target: CoresTarget, kernel: NormalKernel, printer: CoresPrinter
-) -> dict[str, JsonValue]:
-    blocks = printer(_unnamed(plan.blocks))
-    grid = f"min({blocks}, {plan.cores or target.cores})" if plan.persistent else blocks
-    launch: dict[str, JsonValue] = {
-        "group": 0,
-        "when": None,
-        "entry": symbol,
-        "grid": [grid, "1", "1"],
-        "block": [1, 1, 1],
-        "shared_bytes": 0,
-        "cluster": None,
-        "args": [_launch_arg(param) for param in _ordered(plan)],
-    }
-    return {
-        "name": plan.name,
-        "target": target.name,
-        "entry": symbol,
-        "source": {
-            "file": kernel.source_file,
-            "line": kernel.source_line,
-            "sha256": kernel.source_sha256,
-        },
-        "parameters": {name: _json(value) for name, value in kernel.parameters.items()},
-        "sizes": list(plan.sizes),
-        "args": [
-            _arg(param, printer)
-            for param in plan.params
-            if isinstance(param, TensorParam) or param.kind == "scalar"
-        ],
-        "launch": [launch],
-        "workspace": _workspace(plan),
-        "modules": [],
-    }
-
-
-def _launch_arg(param: TensorParam | WorkTensor | ScalarParam) -> JsonValue:
-    if isinstance(param, WorkTensor):
-        return {"kind": "workspace", "name": param.param, "value": str(param.offset)}
-    kind = "tensor" if isinstance(param, TensorParam) else param.kind
-    return {"kind": kind, "name": param.name}
-
-
-def _workspace(plan: CoresPlan) -> JsonValue:
-    if plan.mix is None or not plan.mix.workspace:
-        return None
-    last = plan.mix.workspace[-1]
-    return {"bytes": str(last.offset + last.bytes), "align": 512}
-
-
-def _arg(param: TensorParam | ScalarParam, printer: CoresPrinter) -> JsonValue:
-    if isinstance(param, ScalarParam):
-        return {"name": param.name, "kind": "scalar", "dtype": param.dtype.name}
-    return {
-        "name": param.name,
-        "kind": "tensor",
-        "dtype": param.dtype.name,
-        "shape": [_size(extent, printer) for extent in param.shape],
-        "role": param.role,
-    }
-
-
-def _size(extent: Expr, printer: CoresPrinter) -> JsonValue:
-    return int(extent.value) if isinstance(extent, Const) else printer(_unnamed(extent))
-
-
-def _json(value: object) -> JsonValue:
-    return value if isinstance(value, bool | int | float | str) or value is None else str(value)
-
-
-def _unnamed(expr: Expr) -> Expr:
-    """The expression with constants as numbers: outside the text their names mean nothing."""
-    from tile2c.transpile.lower.cores.rewrite import rewrite
-
-    def bare(part: Expr) -> Expr | None:
-        if isinstance(part, Const) and part.name:
-            return Const(dtype=part.dtype, value=part.value)
-        if isinstance(part, Binary) and part.op == "-":
-            a, b = _unnamed(part.a), _unnamed(part.b)
-            if isinstance(a, Binary) and a.op == "+" and isinstance(b, Const):
-                if isinstance(a.b, Const):  # x + 64 - 1
-                    rest = int(a.b.value) - int(b.value)
-                    if rest == 0:
-                        return a.a
-                    return replace(a, b=Const(dtype=b.dtype, value=rest))
-            return replace(part, a=a, b=b)
-        if isinstance(part, Binary) and part.op in ("//", "truncdiv") and isinstance(part.b, Const):
-            if part.b.value == 1:
-                return _unnamed(part.a)
-        return None
-
-    return rewrite(expr, bare)
