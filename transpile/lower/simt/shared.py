@@ -13,6 +13,7 @@ from tile2c.transpile.lower.simt.banks import Phase, extra_turns
 from tile2c.transpile.lower.simt.context import Context, SharedLayout
 from tile2c.transpile.lower.simt.matrix import GemmPlan, MatrixPlan, matrix_dims
 from tile2c.transpile.lower.simt.phases import operand_phases
+from tile2c.transpile.wording import listed
 
 _CHUNK_BYTES = 16
 
@@ -216,7 +217,7 @@ def swizzle_helpers(ctx: Context) -> None:
             users.setdefault(layout.function, []).append(name)
     for tiles in users.values():
         layout = ctx.shared[tiles[0]]
-        names = " and ".join([", ".join(tiles[:-1]), tiles[-1]] if len(tiles) > 1 else tiles)
+        names = listed(tiles)
         if layout.group > 1:
             ctx.need("row_groups", name=layout.function, tile=names, group=layout.group)
             continue
