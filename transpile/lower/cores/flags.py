@@ -76,14 +76,18 @@ class _Walker:
         self.tiles = tiles
         self.same_place = same_place  # of these, surely
         self.rewritten = rewritten  # tensors of which a block may write an element twice
+        # of a queued tile: what its taker learns at the dequeue, by what its filler knew before
+        self.told: dict[str, set[Pending]] = {}
 
     def steps(
         self, body: tuple[Step, ...], state: frozenset[Pending]
     ) -> tuple[tuple[Step, ...], frozenset[Pending]]:
         new: list[Step] = []
-        for number, step in enumerate(body):
-            if isinstance(step, QueueStep) and _hands_over(body, number):
-                state = _learnt(state, *self.pair(step))
+        for step in body:
+            if isinstance(step, QueueStep) and step.action == "enqueue":
+                self.told[step.tile] = set(state - _learnt(state, *self.pair(step)))
+            elif isinstance(step, QueueStep) and step.action == "dequeue":
+                state -= self.told.pop(step.tile, set())
             added, step, state = self.step(step, state)
             if added and step.comments:  # the author's statement stands above its flags
                 added = (replace(added[0], comments=step.comments), *added[1:])
@@ -112,7 +116,10 @@ class _Walker:
         if not (isinstance(step, VectorCall) and step.goes_on):
             state = self.settle(_uses(step), state, added)
         for use in _uses(step):
-            state = state | _left(use)
+            left = _left(use)
+            state = state | left
+            for told in self.told.values():
+                told -= left
         return tuple(added), step, state
 
     def loop(
@@ -243,17 +250,6 @@ def _all_inside(body: tuple[Step, ...]) -> Iterator[Step]:
         yield step
         for part in bodies(step):
             yield from _all_inside(part)
-
-
-def _hands_over(body: tuple[Step, ...], number: int) -> bool:
-    """Whether a dequeue stands right behind the enqueue of its tile."""
-    step, before = body[number], body[number - 1] if number else None
-    return (
-        isinstance(step, QueueStep)
-        and isinstance(before, QueueStep)
-        and (before.action, step.action) == ("enqueue", "dequeue")
-        and before.tile == step.tile
-    )
 
 
 def _learnt(state: frozenset[Pending], before: Unit, after: Unit) -> frozenset[Pending]:

@@ -9,7 +9,7 @@
 //   sizes    M, N and K are free
 //   memory   UB 21632, L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 32768 of
 //            131072 bytes
-//   text     sha256 9441fa0334a6  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 a39686a256be  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -356,7 +356,6 @@ extern "C" __global__ __aicore__ void int4_gemm(
                 // both = B_shared[i, j // 2]
                 // W_shared[i, j] = T.cast(weight, dtype) * scales_shared[i]
                 B_shared = B_shared_queue.DeQue<int8_t>();
-                PipeBarrier<PIPE_V>();  // B_shared is complete
                 Cast(W_shared_parts, B_shared, RoundMode::CAST_NONE, strip_rows * 32);
                 PipeBarrier<PIPE_V>();  // W_shared_parts is complete
                 Cast(work_int16, W_shared_parts, RoundMode::CAST_TRUNC, strip_rows * 32);
