@@ -185,3 +185,17 @@ def test_starts_that_the_author_assumes_to_be_inside(
     path = tmp_path / "promised.py"
     path.write_text(FRAME.format(said))
     assert ("_before" in lowered(path, {}, target).text) == asked
+
+
+@pytest.mark.parametrize("target", [ASCEND, BANG])
+def test_a_number_that_is_read_before_its_tensor_is_written(target: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((300, 24)).astype(np.float32)
+    at = rng.integers(-9, 300, (90, 16)).astype(np.int32)
+    agrees(program("counters"), tmp_path, target, {}, [x, at, np.zeros((90, 8, 24), np.float32)])
+
+
+@pytest.mark.parametrize("target", [ASCEND, BANG])
+def test_a_number_that_is_read_behind_a_store_is_refused(target: str) -> None:
+    with pytest.raises(InputError, match="may have been written by now"):
+        lowered(program("counters"), {"late": True}, target)

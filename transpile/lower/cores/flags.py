@@ -28,6 +28,7 @@ from tile2c.transpile.lower.cores.plan import (
     QueueStep,
     ReadElement,
     Step,
+    TensorRef,
     Tile,
     TileRef,
     Unit,
@@ -36,6 +37,7 @@ from tile2c.transpile.lower.cores.plan import (
     WriteElement,
     bodies,
 )
+from tile2c.transpile.lower.plan import CCall
 from tile2c.transpile.record import record
 
 Mode = Literal["read", "write"]
@@ -62,6 +64,7 @@ def place_flags(
 ) -> tuple[Step, ...]:
     """The body of the block loop with its flags; it runs once a block, one after the other."""
     walker = _Walker(tiles, *_rewritten(body, frozenset()))
+    walker.stored = {step.tensor for step in _all_inside(body) if isinstance(step, CopyOut)}
     _, state = walker.steps(setup, frozenset())
     while True:
         steps, after = walker.steps(body, state)
@@ -76,6 +79,7 @@ class _Walker:
         self.tiles = tiles
         self.same_place = same_place  # of these, surely
         self.rewritten = rewritten  # tensors of which a block may write an element twice
+        self.stored: set[str] = set()  # tensors that the blocks store to
         # of a queued tile: what its taker learns at the dequeue, by what its filler knew before
         self.told: dict[str, set[Pending]] = {}
 
@@ -98,6 +102,8 @@ class _Walker:
     def step(
         self, step: Step, state: frozenset[Pending]
     ) -> tuple[tuple[Step, ...], Step, frozenset[Pending]]:
+        for name in sorted(_looked_up(step) & self.stored):  # before it is stored to, or never
+            state = state | _left(_Use(name, "S", "read"))
         if isinstance(step, Loop | WhileLoop):
             return self.loop(step, state)
         if isinstance(step, Branch):
@@ -291,6 +297,24 @@ def _settled(state: frozenset[Pending], before: Unit, after: Unit) -> frozenset[
         for item in state
         if item[3] != after or not (item[1] == before or (*item[:3], before, item[4]) not in state)
     )
+
+
+def _looked_up(step: Step) -> set[str]:
+    """Tensors of which S reads single elements for a step, but for the steps inside it."""
+
+    def visit(node: object) -> Iterator[str]:
+        if isinstance(node, CCall) and "." in node.function:
+            yield node.function.partition(".")[0]
+        if isinstance(node, tuple):
+            for part in node:
+                yield from visit(part)
+        elif isinstance(node, Expr | TileRef | ElementOf | TensorRef):
+            for item in fields(node):
+                yield from visit(getattr(node, item.name))
+
+    inside = ("body", "then", "orelse")
+    own = (getattr(step, item.name) for item in fields(step) if item.name not in inside)
+    return {name for value in own for name in visit(value)}
 
 
 def _uses(step: Step) -> list[_Use]:

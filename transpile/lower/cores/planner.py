@@ -112,7 +112,7 @@ class Attempt:
             for param in function.params
             if param.tensor is not None
         }
-        scalars = Scalars(self.layouts, names, handles, target.words, written_tensors(launch))
+        scalars = Scalars(self.layouts, names, handles, target.words)
         self.context = Context(
             target=target,
             layouts=self.layouts,
@@ -342,16 +342,6 @@ def _element_bytes(launch: forms.Launch) -> tuple[int, ...]:
                         if part.dtype.is_float and part.dtype.bits >= 16
                     }
     return tuple(sorted(found)) or (4,)
-
-
-def written_tensors(launch: forms.Launch) -> frozenset[str]:
-    """Names of the tensors that a launch stores to."""
-    return frozenset(
-        buffer.name
-        for stmt in walk.statements(launch.body)
-        for buffer in walk.writes(stmt)
-        if buffer.scope == "global"
-    )
 
 
 def parameters(

@@ -5,10 +5,12 @@ reads   expressions of the tile IR      writes  expressions that print as C, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, DTYPES, FLOAT32, INT32, DType
 from tile2c.transpile.ir.expr import (
     Binary,
@@ -26,6 +28,7 @@ from tile2c.transpile.ir.expr import (
     Var,
     const,
 )
+from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.layouts import Layout, plus, times
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.plan import ReadElement, Step, TileRef
@@ -45,13 +48,27 @@ class Scalars:
         names: Names,
         handles: dict[str, str],
         words: CoresWords,
-        written: frozenset[str],
     ) -> None:
         self.layouts = layouts
         self.names = names
         self.handles = handles  # tensor parameter -> what the body calls it
         self.words = words
-        self.written = written  # tensors that the kernel stores to
+        self.written: set[str] = set()  # tensors that may have been stored to
+
+    @contextmanager
+    def stores_of(self, stmt: Stmt) -> Iterator[None]:
+        """While a statement is lowered: what a loop stores may be there from its second round on, what
+        others store only behind them."""
+        stored = {
+            buffer.name
+            for part in walk.statements((stmt,))
+            for buffer in walk.writes(part)
+            if buffer.scope == "global"
+        }
+        if isinstance(stmt, forms.For | forms.Pipelined | forms.While):
+            self.written |= stored
+        yield
+        self.written |= stored
 
     def lower(self, expr: Expr, facts: Facts, emit: Emit) -> Expr:
         """The expression as C. Raises InputError for what the scalar unit cannot compute."""
@@ -118,10 +135,10 @@ class Scalars:
         if buffer.name in self.written:
             raise failure(
                 "T2C580",
-                f"{buffer.name} is written by this kernel, and this is one number out of it, which "
+                f"{buffer.name} may have been written by now, and this is one number out of it, which "
                 "the scalar unit reads without waiting for stores",
                 expr.span,
-                help="read it from a tile that has the same values, or let another kernel write it",
+                help="read it before, or from a tile that has the same values",
             )
         handle = self.handles[buffer.name]
         offset = self.global_offset(buffer.shape, buffer.strides, index)

@@ -349,8 +349,9 @@ def _returns(step: Step) -> bool:
 
 
 def _changing(body: tuple[Step, ...]) -> set[str]:
-    """Names that do not mean the same in the whole round, or are read from tiles."""
-    found: set[str] = set()
+    """Names that do not mean the same in the whole round, or are read from tiles, or from tensors that
+    it stores to."""
+    found = {copy.tensor for step in body for copy in _copies(step) if isinstance(copy, CopyOut)}
 
     def visit(steps: tuple[Step, ...], top: bool) -> None:
         for step in steps:

@@ -45,7 +45,8 @@ def lower_statements(body: tuple[Stmt, ...], context: Context) -> None:
     """Adds the steps of each statement to the context's current list."""
     for stmt in body:
         context.mark(stmt)
-        _statement(stmt, context)
+        with context.scalars.stores_of(stmt):
+            _statement(stmt, context)
 
 
 def _statement(stmt: Stmt, context: Context) -> None:

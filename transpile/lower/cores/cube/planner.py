@@ -43,7 +43,6 @@ from tile2c.transpile.lower.cores.planner import (
     parameters,
     taken_names,
     tensor_handle,
-    written_tensors,
 )
 from tile2c.transpile.lower.cores.scalars import Scalars
 from tile2c.transpile.lower.cores.scoped_names import scoped_names
@@ -77,6 +76,9 @@ class CubePlanner:
         for stmt in self._gemms():
             _check_types(stmt, self.unit)
         self.context = self._context()
+        for part in launch.body:  # the unit that stores sums does not wait for S either
+            with self.context.scalars.stores_of(part):
+                pass
         self.grid = grid_of(self.launch, self.context, self.unit.cores)
         self.lowering = self._lowering()
         self.lowering.lower(self.launch.body)
@@ -115,7 +117,6 @@ class CubePlanner:
                 self.names,
                 handles,
                 self.target.words,
-                written_tensors(self.function.launches[0]),
             ),
             facts=self.facts,
             element_bytes=sizes,

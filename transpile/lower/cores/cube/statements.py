@@ -74,7 +74,8 @@ class CubeLowering(Transfers):
     def lower(self, body: tuple[Stmt, ...]) -> None:
         for stmt in body:
             self.context.mark(stmt)
-            self.statement(stmt)
+            with self.context.scalars.stores_of(stmt):
+                self.statement(stmt)
 
     def statement(self, stmt: Stmt) -> None:
         if isinstance(stmt, Begin):
