@@ -16,7 +16,7 @@
 //   cluster  gemm_bias_relu_clusters, in clusters of 2 along x, where min(sms,
 //            (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0 and
 //            (N + 127) / 128 * ((M + 127) / 128) > 132 and N * 2 % 128 != 0
-//   text     sha256 87335dfa56cc  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 7ec25005dea8  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -287,7 +287,17 @@ template <int row_bytes>
 static __device__ unsigned long long k_major(const void* p) {
     constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
     constexpr unsigned long long group = 8 * row_bytes / 16;
-    const unsigned at = shared_addr(p) & 0x3ffff;  // above it stands the block's rank in a cluster
+    return shared_addr(p) >> 4 | 1ull << 16 | group << 32 | swizzle << 62;
+}
+
+// wgmma descriptor of a tile whose rows run along K: groups of 8 swizzled rows follow one another.
+// A step along K is a step in the row: the hardware swizzles the address it arrives at.
+template <int row_bytes>
+static __device__ unsigned long long k_major_in_cluster(const void* p) {
+    constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
+    constexpr unsigned long long group = 8 * row_bytes / 16;
+    // above it stands the block's rank in the cluster
+    const unsigned at = shared_addr(p) & 0x3ffff;
     return at >> 4 | 1ull << 16 | group << 32 | swizzle << 62;
 }
 
@@ -297,7 +307,17 @@ template <int row_bytes, int rows>
 static __device__ unsigned long long mn_major(const void* p) {
     constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
     constexpr unsigned long long slab = rows * row_bytes / 16, group = 8 * row_bytes / 16;
-    const unsigned at = shared_addr(p) & 0x3ffff;  // above it stands the block's rank in a cluster
+    return shared_addr(p) >> 4 | slab << 16 | group << 32 | swizzle << 62;
+}
+
+// wgmma descriptor of a tile whose rows run along M or N: 8 rows are 8 steps of K, and the next
+// columns lie in the next slab, `rows` rows on.
+template <int row_bytes, int rows>
+static __device__ unsigned long long mn_major_in_cluster(const void* p) {
+    constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
+    constexpr unsigned long long slab = rows * row_bytes / 16, group = 8 * row_bytes / 16;
+    // above it stands the block's rank in the cluster
+    const unsigned at = shared_addr(p) & 0x3ffff;
     return at >> 4 | slab << 16 | group << 32 | swizzle << 62;
 }
 
@@ -559,8 +579,9 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm_bias_relu_clusters(
             // T.gemm(A_shared, B_shared, C_local)
             UNROLL
             for (int k = 0; k < block_K; k += 16)
-                mma_m64n128k16(C_local[0], k_major<64>(&A_shared[ring.stage][group_m][k]),
-                               mn_major<128, block_K>(&B_shared[ring.stage][0][k][0]),
+                mma_m64n128k16(C_local[0],
+                               k_major_in_cluster<64>(&A_shared[ring.stage][group_m][k]),
+                               mn_major_in_cluster<128, block_K>(&B_shared[ring.stage][0][k][0]),
                                ko != 0 || k > 0);
             mma_commit();
             mma_wait<0>();  // this warp has read the tiles

@@ -161,6 +161,7 @@ class WithRoles(Sides):
         loop = self.roles.loop
         self.stop, self.stop_line = self._stop()
         self.parts = parts_of(ctx, self.roles, self.zeroed, statements, self.stop)
+        ctx.in_cluster = self.parts is not None or self.roles.neighbours is not None
         if self.parts is not None:
             self.roles = with_policies(ctx, self.roles)
         runs = self.parts is None and ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)

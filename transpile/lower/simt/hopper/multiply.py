@@ -131,6 +131,13 @@ def b_descriptor(
     return _descriptor(ctx, load, roles.stage_of(load), first, k, along_k=gemm.transpose_b)
 
 
+def descriptor(ctx: Context, name: str) -> str:
+    """The helper that makes descriptors, k_major or mn_major, by the text's name for it."""
+    function = f"{name}_in_cluster" if ctx.in_cluster else name
+    ctx.need(name, name=function, ranked=ctx.in_cluster)
+    return function
+
+
 def _descriptor(
     ctx: Context,
     load: TileLoad,
@@ -145,14 +152,14 @@ def _descriptor(
     size = const(slabs.row_bytes)
     ctx.need("shared_addr")
     if along_k:
-        ctx.need("k_major")
+        name = descriptor(ctx, "k_major")
         element = slabs.element(tile, stage, first, k)
-        return call("k_major", Address(dtype=tile.dtype, element=element), template=(size,))
-    ctx.need("mn_major")
+        return call(name, Address(dtype=tile.dtype, element=element), template=(size,))
+    name = descriptor(ctx, "mn_major")
     slab = first if b.literal(first, 0) else b.div(first, const(slabs.width))
     element = slabs.start(tile, stage, slab, k)
     address = Address(dtype=tile.dtype, element=element)
-    return call("mn_major", address, template=(size, slabs.rows))
+    return call(name, address, template=(size, slabs.rows))
 
 
 # ---- the instruction

@@ -143,6 +143,7 @@ class ByHand(ordinary.LoweredLaunch):
         for name in sorted(_RESERVED):
             ctx.namer.author(name)
         ctx.facts = self._facts_of_launch()
+        ctx.in_cluster = self._clustered
         ctx.named_barriers = named_barriers(ctx.launch)
         check_registers(ctx, self.body)
         settled = self._settled()

@@ -14,7 +14,7 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.divergence import Divergence
 from tile2c.transpile.lower.simt.hopper.by_hand.tiles import Tile
 from tile2c.transpile.lower.simt.hopper.calls import call
-from tile2c.transpile.lower.simt.hopper.multiply import accumulates, held, instruction
+from tile2c.transpile.lower.simt.hopper.multiply import accumulates, descriptor, held, instruction
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import (
     THREADS,
@@ -210,12 +210,12 @@ def _descriptor(
     ctx.need("shared_addr")
     kind = tile.buffer.dtype
     if along_k:
-        ctx.need("k_major")
+        name = descriptor(ctx, "k_major")
         element = slabs.element(tile.buffer, before, b.add(row, first), b.add(column, k))
-        return call("k_major", Address(dtype=kind, element=element), template=(size,))
-    ctx.need("mn_major")
+        return call(name, Address(dtype=kind, element=element), template=(size,))
+    name = descriptor(ctx, "mn_major")
     at = b.add(column, first)
     slab = at if b.literal(at, 0) else b.div(at, const(slabs.width))
     element = slabs.start(tile.buffer, before, slab, b.add(row, k))
     address = Address(dtype=kind, element=element)
-    return call("mn_major", address, template=(size, slabs.rows))
+    return call(name, address, template=(size, slabs.rows))
