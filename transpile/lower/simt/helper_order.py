@@ -23,6 +23,7 @@ _ORDER = (
     "load_whole_vector",
     "store_whole_vector",
     "store_pair",
+    "load_below",
     "copy_async",
     "copy_elements",
     "copies_commit",

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin int4_gemm.cu -o int4_gemm.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 f4fff8541f32  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 7cc37947475f  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int group_size = 128;
@@ -75,13 +75,46 @@ static __device__ void store_pair(half* dst, float x, float y) {
     *reinterpret_cast<half2*>(dst) = __floats2half2_rn(x, y);
 }
 
+// Element v of a row, or zero past `valid`. No branch: loads of many elements are under way
+// together.
+static __device__ half load_below(const half* row, int v, int valid) {
+    unsigned short bits;
+    asm volatile(
+        "{\n"
+        ".reg .pred inside;\n"
+        "setp.lt.s32 inside, %2, %3;\n"
+        "@inside ld.global.nc.b16 %0, [%1];\n"
+        "@!inside mov.b16 %0, 0;\n"
+        "}"
+        : "=h"(bits)
+        : "l"(row + v), "r"(v), "r"(valid));
+    return reinterpret_cast<const half&>(bits);
+}
+
+// Element v of a row, or zero past `valid`. No branch: loads of many elements are under way
+// together.
+static __device__ signed char load_below(const signed char* row, int v, int valid) {
+    unsigned short bits;
+    asm volatile(
+        "{\n"
+        ".reg .pred inside;\n"
+        "setp.lt.s32 inside, %2, %3;\n"
+        "@inside ld.global.nc.b8 %0, [%1];\n"
+        "@!inside mov.b16 %0, 0;\n"
+        "}"
+        : "=h"(bits)
+        : "l"(row + v), "r"(v), "r"(valid));
+    const unsigned char low = bits;
+    return reinterpret_cast<const signed char&>(low);
+}
+
 // Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
 // aligned rows end between copies.
 template <int n, bool aligned, typename T>
 static __device__ void copy_async(T* shared, const T* global, int valid) {
     if (!aligned) {  // no such copy starts at any address: element by element, kept in one access
         Pack<T, n> found;
-        for (int v = 0; v < n; ++v) found.at[v] = v < valid ? global[v] : T();
+        for (int v = 0; v < n; ++v) found.at[v] = load_below(global, v, valid);
         *reinterpret_cast<Pack<T, n>*>(shared) = found;
         return;
     }
