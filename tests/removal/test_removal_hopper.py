@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from removal import F16, Case, missed
-from tile2c.transpile.lower.simt.hopper import repack
+from tile2c.runtime.backends.emulate import EmulateSession
+from tile2c.transpile.lower.simt.hopper import neighbours, repack
 
 # The rounds outnumber the stages, so that each stage is filled again; sizes that end inside a tile.
 TMA = (((136, 520), F16), ((520, 72), F16))
+ODD = (((264, 520), F16), ((520, 72), F16))  # three rows of tiles: no clusters
 ANY = (((65, 133), F16), ((133, 67), F16))
 BIAS = (((72,), F16),)
 ONE = {"block_M": 64, "block_N": 64, "num_stages": 2}
@@ -23,7 +25,9 @@ PROMISED = {**ONE, "K%32": 0}
 
 CASES = {
     "gemm": Case("gemm", (TMA, ANY), ONE, elsewhere=Case("gemm", WHOLE, PROMISED)),
-    "gemm_two": Case("gemm", (TMA, ANY), TWO, elsewhere=Case("gemm", WHOLE, {**TWO, "K%32": 0})),
+    "gemm_two": Case(
+        "gemm", (TMA, ODD, ANY), TWO, elsewhere=Case("gemm", WHOLE, {**TWO, "K%32": 0})
+    ),
     "gemm_bias_relu": Case(
         "gemm_bias_relu",
         (TMA + BIAS, (*ANY, ((67,), F16)), (ANY[0], ((133, 72), F16), *BIAS)),
@@ -37,6 +41,9 @@ CASES = {
 def test_everything_taken_out_of_roles_is_reported(
     tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """On two multiprocessors, whose blocks load for each other wherever they can."""
+    monkeypatch.setattr(neighbours, "BLOCKS", 0)
+    monkeypatch.setattr(EmulateSession, "multiprocessors", lambda _: 2)
     found = [_without_line(what) for what in missed(CASES[case], "cuda:sm_90a", tmp_path / "small")]
     # Guards of the entry that copies rows: it runs only where the sizes are worth it.
     assert all("kept[turn]" in what for what in found)
