@@ -522,7 +522,7 @@ class Vectors:
             f"the vector unit of {self.tiles.target.name} has no {what}",
             expr.span,
             help="float16 and float32 tiles have + - * /, min, max, abs, exp, exp2, log, sqrt, rsqrt, "
-            "comparisons and conversions; int16 and int32 tiles + - * min max",
+            "comparisons and conversions; int16 and int32 tiles + - * min max abs and comparisons",
         )
 
 

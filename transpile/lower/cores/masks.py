@@ -173,9 +173,9 @@ class Masks:
         if self._reads_tiles(condition):
             raise failure(
                 "T2C543",
-                "the vector unit compares float16 and float32 elements only",
+                f"the vector unit does not compare {condition.a.dtype} elements",
                 condition.span,
-                help="convert first: T.cast(x[i, j], 'float32'), exact up to 2**24",
+                help="convert first: T.cast(x[i, j], 'int32')",
             )
         difference = Binary(dtype=INT32, op="-", a=condition.a, b=condition.b)
         form = linear(difference)
