@@ -41,25 +41,16 @@ FP8_TILES = (
     "block_M=128 block_N=256 block_K=128 num_stages=4 threads=256",
     "block_M=128 block_N=256 block_K=128 num_stages=3 threads=256",
 )
-FLASH = {
-    False: (
-        "block_M=192 block_N=128 num_stages=2 threads=384",
-        "block_M=128 block_N=128 num_stages=2 threads=256",
-    ),
-    True: (
-        "block_M=128 block_N=128 num_stages=1 threads=256",
-        "block_M=128 block_N=128 num_stages=2 threads=256",
-    ),
-}
+FLASH = ("block_M=128 block_N=128 num_stages=2 threads=256",)
 CONV = (
     "block_M=256 block_N=128 block_K=64 num_stages=4 threads=256",
     "block_M=256 block_N=128 block_K=64 num_stages=3 threads=256",
     "block_M=128 block_N=128 block_K=64 num_stages=4 threads=256",
 )
-FLASH_NARROW = (  # heads of 64, causal: two blocks an SM, or one
-    "block_M=128 block_N=64 num_stages=2 threads=256",
-    "block_M=128 block_N=128 num_stages=2 threads=256",
-)
+FLASH_NARROW = {  # heads of 64, by whether they are causal: two blocks an SM for tiles of 128 x 64
+    False: ("block_M=192 block_N=128 num_stages=2 threads=384",),
+    True: (*FLASH, "block_M=128 block_N=64 num_stages=2 threads=256"),
+}
 FLASH_WIDE = (  # heads of 256
     "block_M=128 block_N=64 num_stages=2 threads=256",
     "block_M=128 block_N=80 num_stages=2 threads=256",
@@ -156,10 +147,10 @@ CASES: tuple[Case, ...] = (
         goal=1.1,
         ways=("flush",),
     ),
-    _flash(128, False, 1.0, FLASH[False]),
-    _flash(128, True, 1.0, FLASH[True]),
-    _flash(64, False, 0.95, FLASH[False]),
-    _flash(64, True, 0.95, FLASH_NARROW),
+    _flash(128, False, 1.0, FLASH),
+    _flash(128, True, 1.0, FLASH),
+    _flash(64, False, 0.95, FLASH_NARROW[False]),
+    _flash(64, True, 0.95, FLASH_NARROW[True]),
     _flash(256, False, 0.95, FLASH_WIDE),
     _flash(256, True, 0.95, FLASH_WIDE),
     Case(
