@@ -33,13 +33,15 @@ class Check:
 
     sample: str
     choices: str
-    sizes: Sizes  # M, N, K; of images: how many
+    sizes: Sizes  # M, N, K; of images: how many; of attention: batches, heads, queries, keys
     bound: float = 1e-3
 
 
 TAILS = ((1, 8, 8), (128, 256, 64), (129, 264, 136), (300, 520, 1032))
 FP8_TAILS = ((1, 16, 16), (129, 272, 144), (300, 528, 1040), (64, 64, 16384))
 FP8 = "block_K=128 threads=256"
+# Queries that are fewer than the keys, tails of both; more tiles, and pairs of them, than blocks run at once.
+HEADS = ((1, 3, 257, 300), (2, 5, 640, 640), (1, 1, 1, 77), (2, 132, 130, 200))
 CHECKS = {
     "wide": Check("gemm", "block_M=128 block_N=256 block_K=64 threads=256", TAILS),
     "turned": Check("gemm", "block_M=256 block_N=128 block_K=64 threads=256", TAILS),
@@ -71,6 +73,21 @@ CHECKS = {
     "fp8_fast": Check(
         "fp8_gemm", f"block_M=128 block_N=256 fast_accumulation=True {FP8}", FP8_TAILS[:3], 1e-2
     ),
+    "attention": Check(
+        "flash_attention", "dim=128 causal=False block_M=128 block_N=128 threads=256", HEADS
+    ),
+    "attention_pairs": Check(
+        "flash_attention", "dim=128 causal=True block_M=128 block_N=128 threads=256", HEADS
+    ),
+    "attention_two": Check(  # blocks of an SM
+        "flash_attention", "dim=64 causal=True block_M=128 block_N=64 threads=256", HEADS
+    ),
+    "attention_three": Check(  # warpgroups
+        "flash_attention", "dim=64 causal=False block_M=192 block_N=128 threads=384", HEADS
+    ),
+    "attention_wide": Check(
+        "flash_attention", "dim=256 causal=True block_M=128 block_N=64 threads=256", HEADS
+    ),
     "conv": Check(
         "conv2d", "H=13 W=11 C=64 F=72 block_M=256 block_N=128 block_K=64 threads=256", ((1,), (7,))
     ),
@@ -92,6 +109,10 @@ def data(check: Check, sizes: tuple[int, ...]) -> Iterator[tuple[str, list[Any]]
     if check.sample == "conv2d":
         h, w, c, f = (int(values(check)[x]) for x in "HWCF")
         shapes = [(*sizes, h, w, c), (3, 3, c, f)]
+    elif check.sample == "flash_attention":
+        batch, heads, queries, keys = sizes
+        dim = int(values(check)["dim"])
+        shapes = [(batch, heads, x, dim) for x in (queries, keys, keys)]
     else:
         m, n, k = sizes
         shapes = [(m, k), (n, k) if check.sample == "fp8_gemm" else (k, n)]
@@ -105,9 +126,11 @@ def data(check: Check, sizes: tuple[int, ...]) -> Iterator[tuple[str, list[Any]]
 def wrong(name: str, check: Check, kernel: Any) -> int:
     """How many of the results are."""
     count = 0
-    own = {
+    own: dict[str, int | bool] = {
         x: int(values(check)[x]) for x in ("stride", "dilation", "padding") if x in values(check)
     }
+    if "causal" in values(check):
+        own["causal"] = values(check)["causal"] == "True"
     for sizes in check.sizes:
         for word, arrays in data(check, sizes):
             want = REFERENCES[check.sample](*arrays, **own)
