@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from removal import F16, Case, missed
 from tile2c.runtime.backends.emulate import EmulateSession
-from tile2c.transpile.lower.simt.hopper import neighbours, repack
+from tile2c.transpile.lower.simt.hopper import neighbours, parts, repack
 
 # The rounds outnumber the stages, so that each stage is filled again; sizes that end inside a tile.
 TMA = (((136, 520), F16), ((520, 72), F16))
@@ -41,8 +41,12 @@ CASES = {
 def test_everything_taken_out_of_roles_is_reported(
     tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On two multiprocessors, whose blocks load for each other wherever they can."""
+    """On two multiprocessors, whose blocks load for each other wherever they can.
+
+    Rounds that blocks share have tests of their own.
+    """
     monkeypatch.setattr(neighbours, "BLOCKS", 0)
+    monkeypatch.setattr(parts, "_FEW", 0)
     monkeypatch.setattr(EmulateSession, "multiprocessors", lambda _: 2)
     found = [_without_line(what) for what in missed(CASES[case], "cuda:sm_90a", tmp_path / "small")]
     # Guards of the entry that copies rows: it runs only where the sizes are worth it.
