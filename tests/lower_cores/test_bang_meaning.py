@@ -92,6 +92,10 @@ def test_scans(width: int, tmp_path: Path) -> None:
     compare(program("scans"), tmp_path, {"block_N": width}, [{"M": 7, "N": 257}], FIRST)
 
 
+def test_dimensions_in_every_order(tmp_path: Path) -> None:
+    compare(program("permuted"), tmp_path, {}, [{}], FIRST)
+
+
 def test_integers_compared(tmp_path: Path) -> None:
     compare(program("integers_compared"), tmp_path, {}, [{"M": 33, "N": 50}], FIRST)
 

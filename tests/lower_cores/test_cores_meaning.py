@@ -40,6 +40,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "integers_compared": ({}, PLANES),
     "layernorm": ({"N": 257}, ROWS),
     "online_softmax": ({}, PLANES),
+    "permuted": ({}, [{}]),
     "planes": ({}, PLANES),
     "reductions": ({}, PLANES),
     "transpose_scale_bias": ({}, PLANES),
@@ -68,7 +69,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
 QUICK = {
     "add", "row_sum", "bfloat16", "part_of_a_tile", "conditions", "control", "halves", "online_softmax",
     "planes", "reductions", "row_strips", "single_elements", "turned",
-    "integers_compared", "scans", "cumsum", "bytes_computed",
+    "integers_compared", "scans", "cumsum", "bytes_computed", "permuted",
 }  # fmt: skip
 
 

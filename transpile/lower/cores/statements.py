@@ -20,6 +20,7 @@ from tile2c.transpile.lower.cores.exchange import Flag
 from tile2c.transpile.lower.cores.expressions import Vectors
 from tile2c.transpile.lower.cores.gather import Gather
 from tile2c.transpile.lower.cores.gathers import lower_gather
+from tile2c.transpile.lower.cores.loop_order import arranged
 from tile2c.transpile.lower.cores.packed import Interleave
 from tile2c.transpile.lower.cores.plan import (
     Assign,
@@ -154,7 +155,9 @@ def _loop(stmt: forms.For | forms.Pipelined, context: Context) -> None:
 
 def _control(stmt: forms.While | forms.If, context: Context) -> None:
     before = len(context.scopes[-1].steps)
+    context.scalars.anew = isinstance(stmt, forms.While)
     condition = context.scalars.lower(stmt.condition, context.facts, context.emit)
+    context.scalars.anew = False
     if isinstance(stmt, forms.While):
         if len(context.scopes[-1].steps) != before:
             raise failure(
@@ -204,6 +207,7 @@ class _Parallel:
             for stmt in _spelled(self.stmt.body)
         )
         long = [(var, extent) for var, extent in pairs if var not in ones]
+        long = arranged(long, self.body, self.context.layouts)
         self.serial(long[:-2], long[-2:])
 
     def serial(self, outer: list[tuple[Var, Expr]], inner: list[tuple[Var, Expr]]) -> None:
