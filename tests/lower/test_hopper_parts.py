@@ -84,7 +84,7 @@ ORDERS = re.compile(
 def _mutants(text: str) -> Iterator[tuple[str, str]]:
     """Without each order of the exchange; both waits of a meeting, both halves of it."""
     lines = text.split("\n")
-    first = next(k for k, line in enumerate(lines) if line.startswith("    mma_wait<0>"))
+    first = next(k for k, x in enumerate(lines) if re.match("    (mma_wait<0>|consumers_sync)", x))
     last = next(k for k in range(first, len(lines)) if "// T.copy(C_local" in lines[k])
     for k in range(first, last):
         if ORDERS.search(lines[k]):
@@ -95,15 +95,17 @@ def _mutants(text: str) -> Iterator[tuple[str, str]]:
     yield "a part left out", turned
 
 
-def test_whatever_is_taken_out_of_the_exchange_is_reported(tmp_path: Path) -> None:
-    text = build(tmp_path, "product", FEW)
-    path, operands = text_of(tmp_path), inputs("product", FEW, 16, 64, 136)
-    assert right(tmp_path, "product", FEW, operands)
+@pytest.mark.parametrize("case", ["two parts", "two warpgroups"])
+def test_whatever_is_taken_out_of_the_exchange_is_reported(tmp_path: Path, case: str) -> None:
+    defines, _ = CASES[case]
+    text = build(tmp_path, "product", defines)
+    path, operands = text_of(tmp_path), inputs("product", defines, 16, 64, 136)
+    assert right(tmp_path, "product", defines, operands)
     missed = []
     for what, mutant in _mutants(text):
         path.write_text(mutant)
         try:
-            found = not right(tmp_path, "product", FEW, operands)
+            found = not right(tmp_path, "product", defines, operands)
         except KernelError:
             found = True
         if not found:

@@ -157,9 +157,10 @@ def add_up(ctx: Context, roles: Roles, parts: Parts) -> list[Step]:
         dtype=INT32,
     )
     first, later = (b.compare(x, b.local(parts.part), const(0)) for x in ("==", ">"))
-    # A lone warpgroup has waited for all its products; another one may still read the tiles.
+    # Other warpgroups may still read the tiles. What is written here orders nothing behind it: those
+    # who write return below.
     ring = tuple(
-        Access(buffer=load.tile.name, write=True) for load in roles.loads if roles.groups > 1
+        Access(buffer=load.tile.name, write=True, asynchronous=True) for load in roles.loads
     )
     keep = Section(body=(*places, Branch(condition=later, then=tuple(kept))), span=roles.loop.span)
     body = (
