@@ -55,6 +55,13 @@ def without_unread(ctx: Context, body: tuple[Stmt, ...], *, aloud: bool = True) 
         body = rest
 
 
+def shared_tiles(ctx: Context) -> set[str]:
+    """Names of the shared tiles that what is not left out reads or writes."""
+    inside = statements(without_unread(ctx, ctx.launch.body, aloud=False))
+    touched = {x.name for stmt in inside for x in (*reads(stmt), *writes(stmt))}
+    return {x.name for x in ctx.launch.buffers if x.scope == "shared" and x.name in touched}
+
+
 def _kept(body: Sequence[Stmt], used: set[str], values: set[str]) -> tuple[Stmt, ...]:
     found: list[Stmt] = []
     for stmt in body:

@@ -23,6 +23,7 @@ from tile2c.transpile.lower.simt.hopper.long_first import mentions
 from tile2c.transpile.lower.simt.hopper.panels import BLOCKS
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.kernel_head import Walk, block_indices
+from tile2c.transpile.lower.simt.unread import shared_tiles
 from tile2c.transpile.lower.simt.uses import names_in
 from tile2c.transpile.lower.simt.values import Place, convert
 
@@ -37,7 +38,7 @@ def may_stay(ctx: Context, roles: Roles, body: Sequence[Stmt], *, paired: bool) 
     (`paired`) have as many rounds, and there are more of them than SMs as far as is known.
     """
     tiles = {load.tile.name for load in (*roles.loads, *roles.once)}
-    others = any(x.scope == "shared" and x.name not in tiles for x in ctx.launch.buffers)
+    others = shared_tiles(ctx) - tiles
     inner = list(statements(tuple(body)))
     if roles.groups < 2 or others:
         return False

@@ -11,6 +11,7 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper import memory
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.warpgroups import Registers, half_of_registers
+from tile2c.transpile.lower.simt.unread import shared_tiles
 
 BLOCKS_OF_SM = 2
 _SPARE = 24  # registers beside sums and operands, all of which are dead in turn
@@ -26,7 +27,7 @@ def for_two_blocks(ctx: Context, roles: Roles, taken: int) -> Registers | None:
     if len(roles.batches) != 2 or share is None or taken + _SPARE > share.consumer:
         return None
     loaded = {load.tile.name for load in (*roles.loads, *roles.once)}
-    if any(x.scope == "shared" and x.name not in loaded for x in ctx.launch.buffers):
+    if shared_tiles(ctx) - loaded:
         return None
     size = sum(memory.tile_bytes(load, roles.depth) for load in roles.loads)
     size += sum(memory.tile_bytes(load, 1) for load in roles.once) + memory.BARRIERS
