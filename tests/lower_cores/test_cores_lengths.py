@@ -199,3 +199,11 @@ def test_a_number_that_is_read_before_its_tensor_is_written(target: str, tmp_pat
 def test_a_number_that_is_read_behind_a_store_is_refused(target: str) -> None:
     with pytest.raises(InputError, match="may have been written by now"):
         lowered(program("counters"), {"late": True}, target)
+
+
+@pytest.mark.parametrize("target", [ASCEND, BANG])
+def test_the_smaller_of_numbers_that_tensors_hold(target: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((9, 16)).astype(np.float32)
+    n = rng.integers(-2, 9, (7,)).astype(np.int32)
+    agrees(program("looked_up"), tmp_path, target, {}, [x, n, np.zeros((7, 16), np.float32)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms, walk
@@ -31,7 +31,7 @@ from tile2c.transpile.ir.expr import (
 from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.layouts import Layout, plus, times
 from tile2c.transpile.lower.cores.names import Names
-from tile2c.transpile.lower.cores.plan import ReadElement, Step, TileRef
+from tile2c.transpile.lower.cores.plan import Local, ReadElement, Step, TileRef
 from tile2c.transpile.lower.facts import Facts
 from tile2c.transpile.lower.plan import CCall, Element, Wide
 from tile2c.transpile.targets.cores import CoresWords
@@ -53,6 +53,9 @@ class Scalars:
         self.names = names
         self.handles = handles  # tensor parameter -> what the body calls it
         self.words = words
+        self.anew = (
+            False  # the expression at hand is computed several times: nothing of it has a name
+        )
         self.written: set[str] = set()  # tensors that may have been stored to
 
     @contextmanager
@@ -81,7 +84,10 @@ class Scalars:
         if isinstance(expr, Load):
             return self._load(expr, facts, emit)
         if isinstance(expr, Binary):
-            return self._binary(expr, go(expr.a), go(expr.b), facts)
+            a, b = go(expr.a), go(expr.b)
+            if expr.op in ("min", "max"):  # each side stands there twice
+                a, b = (self._read_once(side, emit) for side in (a, b))
+            return self._binary(expr, a, b, facts)
         if isinstance(expr, Unary):
             return _unary(expr, go(expr.a))
         if isinstance(expr, Compare | Logical):
@@ -114,13 +120,21 @@ class Scalars:
         """An extent of a tensor as C: arithmetic of sizes and constants."""
         return self.lower(extent, Facts(), _no_steps)
 
+    def _read_once(self, value: Expr, emit: Emit) -> Expr:
+        """The value, under a name where S reads a tensor for it."""
+        if self.anew or not _reads(value):
+            return value
+        name = self.names.local("limit")
+        emit(Local(name=name, dtype=value.dtype, value=value))
+        return Var(dtype=value.dtype, name=name, kind="temporary")
+
     def _load(self, expr: Load, facts: Facts, emit: Emit) -> Expr:
         buffer = expr.buffer
         if not buffer.shape or buffer.scope == "variable":
             return Var(dtype=buffer.dtype, name=buffer.name, kind="temporary")
         index = tuple(self.lower(part, facts, emit) for part in expr.index)
         if buffer.scope == "global":
-            return self._global(expr, index, facts)
+            return self._global(expr, index, facts, emit)
         layout = self.layouts[buffer.name]
         name = self.names.local(f"{buffer.name}_value")
         offset = layout.offset(index)
@@ -128,7 +142,7 @@ class Scalars:
         emit(ReadElement(name=name, dtype=buffer.dtype, src=src))
         return Var(dtype=buffer.dtype, name=name, kind="temporary")
 
-    def _global(self, expr: Load, index: tuple[Expr, ...], facts: Facts) -> Expr:
+    def _global(self, expr: Load, index: tuple[Expr, ...], facts: Facts, emit: Emit) -> Expr:
         """An element of a tensor, 0 outside of it. Raises InputError for one that the kernel writes:
         no unit that stores tells the scalar unit, nor its cache, what has changed."""
         buffer = expr.buffer
@@ -149,7 +163,7 @@ class Scalars:
         guard = outside_guard(expr.index, buffer.shape, facts)
         if guard is None:
             return value
-        condition = self.lower(guard, facts, _no_steps)
+        condition = self.lower(guard, facts, emit)
         return Select(
             dtype=buffer.dtype,
             condition=condition,
@@ -236,6 +250,15 @@ def outside_guard(index: tuple[Expr, ...], shape: tuple[Expr, ...], facts: Facts
     for part in parts[1:]:
         whole = Logical(dtype=BOOL, op="and", a=whole, b=part)
     return whole
+
+
+def _reads(value: object) -> bool:
+    """Whether an expression as C reads an element of a tensor."""
+    if isinstance(value, tuple):
+        return any(_reads(part) for part in value)
+    if isinstance(value, CCall | Element):
+        return True
+    return isinstance(value, Expr) and any(_reads(getattr(value, x.name)) for x in fields(value))
 
 
 def _rounded(number: Const) -> float:

@@ -464,6 +464,8 @@ def _plus(a: Expr, b: Expr) -> Expr:
 
 
 def _minus(a: Expr, b: Expr) -> Expr:
+    if isinstance(b, Const) and b.value == 0:
+        return a
     return Binary(dtype=a.dtype, op="-", a=a, b=b)
 
 

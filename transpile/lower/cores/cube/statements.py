@@ -124,7 +124,9 @@ class CubeLowering(Transfers):
             body = context.body(scope)
             context.emit(Loop(var=stmt.var, start=start, stop=stop, step=const(step), body=body))
             return
+        context.scalars.anew = isinstance(stmt, forms.While)
         condition = self.value(stmt.condition)
+        context.scalars.anew = False
         if isinstance(stmt, forms.While):
             with context.nested() as scope:
                 self.inner(stmt.body)
