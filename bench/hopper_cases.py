@@ -29,6 +29,8 @@ def _on_device() -> ModuleType:
 
 
 WIDE = "block_M=128 block_N=256 block_K=64 num_stages=4 threads=256"
+TALL = "block_M=256 block_N=128 block_K=64 num_stages=4 threads=256"
+TALL3 = "block_M=256 block_N=128 block_K=64 num_stages=3 threads=256"
 WIDE3 = "block_M=128 block_N=256 block_K=64 num_stages=3 threads=256"
 TL_GEMM = (WIDE, "block_M=128 block_N=256 block_K=64 num_stages=3 threads=256")
 SMALL_M = (
@@ -115,7 +117,9 @@ CASES: tuple[Case, ...] = (
         title="GEMM + bias + ReLU fp16 8192 x 8192 x 8192",
         program="samples/gemm_bias_relu.py",
         kernel="gemm_bias_relu",
-        ours=_numbered((WIDE, WIDE3)),
+        ours=_numbered(
+            (WIDE, WIDE3, TALL, TALL3)
+        ),  # tall ones load two values of the bias a thread
         problem=lambda: _on_device().layer(8192, 8192, 8192, (WIDE,)),
         goal=1.0,
     ),
