@@ -45,3 +45,38 @@ def main(A: T.Tensor((M, K), "{kind}"), B: T.Tensor((N, K), "{kind}"), C: T.Tens
     a, b = (random.integers(-4, 5, (rows, 45)).astype(dtype) for rows in (33, 35))
     checked(tmp_path, text, {"A": a, "B": b, "C": np.zeros((33, 35), total)})
     assert "load_below" in written_text(tmp_path / "out")
+
+
+def test_two_launches_of_different_elements(tmp_path: Path) -> None:
+    """The functions for both kinds of elements stand above the copy that calls them."""
+    launch = """
+    with T.Kernel(T.ceildiv(M, 32), threads=64) as bx:
+        s = T.alloc_shared((32, 32), "{kind}")
+        f = T.alloc_fragment((32, 32), "{kind}")
+        T.clear(f)
+        for ko in T.Pipelined(T.ceildiv(K, 32), num_stages=2):
+            T.copy({x}[bx * 32, ko * 32], s)
+            for i, j in T.Parallel(32, 32):
+                f[i, j] += s[i, j]
+        T.copy(f, {y}[bx * 32, 0])
+"""
+    text = (
+        """
+M = T.dynamic("M")
+K = T.dynamic("K")
+
+
+@T.prim_func
+def main(
+    I: T.Tensor((M, K), "int32"), X: T.Tensor((M, K), "float32"),
+    J: T.Tensor((M, 32), "int32"), Y: T.Tensor((M, 32), "float32"),
+):
+"""
+        + launch.format(kind="int32", x="I", y="J")
+        + launch.format(kind="float32", x="X", y="Y")
+    )
+    whole = np.random.default_rng(5).integers(-9, 9, (33, 45))
+    empty = {"J": np.zeros((33, 32), np.int32), "Y": np.zeros((33, 32), np.float32)}
+    checked(tmp_path, text, {"I": whole.astype(np.int32), "X": whole.astype(np.float32), **empty})
+    found = written_text(tmp_path / "out")
+    assert found.rindex("load_below(const") < found.index("copy_async(T* shared")

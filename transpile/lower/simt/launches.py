@@ -15,6 +15,7 @@ from tile2c.transpile.ir.forms import Function, Launch
 from tile2c.transpile.ir.walk import loads, statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import LaunchPlan, Plan, ScalarArg, TensorArg, Workspace
+from tile2c.transpile.lower.simt.helper_order import ordered
 
 T = TypeVar("T")
 Arg = TensorArg | ScalarArg
@@ -101,7 +102,8 @@ def _joined(function: Function, plans: Sequence[Plan]) -> Plan:
             *(c for name, c in constants.items() if name not in authors),
         ),
         headers=_all(plan.headers for plan in plans),
-        helpers=_all(plan.helpers for plan in plans),
+        # Overloads of all launches stand above the templates that call them.
+        helpers=tuple(ordered(list(_all(plan.helpers for plan in plans)))),
         bodies=tuple(body for plan in plans for body in plan.bodies),
         entries=tuple(entry for plan in plans for entry in plan.entries),
         launches=tuple(launch for plan in plans for launch in plan.launches),
