@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -94,6 +95,22 @@ def test_any_number_of_blocks_takes_all_tiles(tmp_path: Path, causal: bool) -> N
     for processors in (1, 3, 4):
         assert right(tmp_path, defines, (1, 260, 2), processors=processors), processors
     assert right(tmp_path, defines, (1, 500, 1), processors=1)  # an even number of tiles
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 7, 8, 9])
+def test_any_grid_takes_all_pairs(tmp_path: Path, count: int) -> None:
+    """Four pairs, two of which have a tile alone: fewer blocks, more, one a tile, and one too many."""
+    defines: Defines = {
+        "block_M": 128, "block_N": 64, "dim": 128, "threads": 256, "causal": True,
+    }  # fmt: skip
+    build(tmp_path, defines)
+    path = tmp_path / "tile2c.json"
+    manifest = json.loads(path.read_text())
+    for launch in manifest["kernels"][0]["launch"]:
+        if not launch["entry"].endswith("_any"):
+            launch["grid"] = [str(count), "1", "1"]
+    path.write_text(json.dumps(manifest))
+    assert right(tmp_path, defines, (1, 260, 2))
 
 
 def test_two_blocks_share_an_sm_where_tiles_are_small(tmp_path: Path) -> None:

@@ -84,6 +84,30 @@ def test_tensors_that_do_not_start_aligned_are_loaded_by_element(
     np.testing.assert_allclose(kernel(moved, b).astype(np.float64), want, rtol=4e-3, atol=0.05)
 
 
+@pytest.mark.parametrize("n", [72, 67])
+def test_what_is_read_by_pointer_has_to_be_aligned_for_copies_too(
+    tmp_path: Path, cheap: None, n: int
+) -> None:
+    """The bias is loaded two elements at once, whichever launch runs; with N odd it is by itself."""
+    sample = Path(__file__).parents[2] / "samples" / "gemm_bias_relu.py"
+    tile2c.build(sample, tmp_path, TARGET, SQUARE | {"threads": 128}, backend="emulate")
+    every = launches(tmp_path)
+    others = [x["when"] for x in every if x["entry"] != "gemm_bias_relu_any"]
+    copies = [x for x in every if "_rows_" in x["entry"]]
+    assert copies and all("bias % 4 == 0" in when for when in others)
+    a, b = inputs("product", SQUARE, 65, n, 33)
+    space = np.zeros(n + 16, np.float16)
+    start = (-space.ctypes.data % 16) // 2
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    (kernel,) = tile2c.load(tmp_path, "emulate", target=TARGET, check="races,memory").values()
+    for first in (start, start + 1, start + 2):
+        bias = space[first : first + n]
+        bias[:] = np.linspace(-3, 3, n)
+        got = np.asarray(kernel(a, b, bias)).astype(np.float64)
+        right_sums = np.maximum(want + bias.astype(np.float64), 0)
+        np.testing.assert_allclose(got, right_sums, rtol=4e-3, atol=0.05)
+
+
 def test_sums_that_are_stored_by_pointer_leave_their_size_aligned(
     tmp_path: Path, cheap: None
 ) -> None:

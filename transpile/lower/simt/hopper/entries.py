@@ -90,6 +90,8 @@ def _with_clusters(
     shared = both.roles.neighbours
     if shared is None or not still_side_by_side(both.ctx, shared) or both.stays != whole.stays:
         return plan
+    if both.addresses != whole.addresses or both.conditions != whole.conditions:
+        return plan  # it is launched on the conditions of the other entry
     own = both.plan()
     (entry,) = own.entries
     which = " and ".join(shared.tiles)

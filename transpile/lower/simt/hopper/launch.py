@@ -345,6 +345,11 @@ class WithRoles(Sides):
         ours = isinstance(extent, Const) and extent.name == RING_STAGES
         return (extent,) if isinstance(extent, Const) and ours else ()
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """What the entry asks of where tensors start: those of maps and those it reads by pointer."""
+        return super()._requirements()
+
     def _requirements(self) -> tuple[str, ...]:
         """Pitches, dimensions that are not empty, then addresses."""
         from tile2c.transpile.render.expressions import CPrinter
@@ -357,7 +362,7 @@ class WithRoles(Sides):
             if b.known(stride) is None  # else the entry runs over copies alone
         ]
         sizes = [f"{printer(b.for_host(dim))} > 0" for dim in given.positive]
-        return (*pitches, *sizes, *super()._requirements())
+        return (*pitches, *sizes, *self.addresses)
 
     def _launch_note(self) -> str:
         plain = self.ctx.launch.threads[0]

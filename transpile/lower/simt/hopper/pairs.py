@@ -66,14 +66,19 @@ class Pairs(Turns):
         self._name = ctx.launch.blocks[place].name
         axis = "xyz"[place]
         self._pair = ctx.namer.ours("pair", "pair_of_tiles")
-        names = (f"pairs_{axis}", "pairs", "apart")
-        own, self._pairs, self._apart = (ctx.namer.ours(x, f"{x}_of_tiles") for x in names)
+        names = (f"pairs_{axis}", "pairs", "apart", "first_pair")
+        own, self._pairs, self._apart, self._first = (
+            ctx.namer.ours(x, f"{x}_of_tiles") for x in names
+        )
         halves = b.div(b.add(self._extents[place], const(1)), const(2))
         extents = list(self._extents)
         extents[place] = b.local(own)
         self._walked = tuple(extents)
-        lone = b.compare(">", call("int", b.local("gridDim.x")), b.local(self._pairs))
-        step = Select(dtype=INT32, condition=lone, a=const(2), b=const(1))
+        pairs, block = b.local(self._pairs), call("int", b.local("blockIdx.x"))
+        enough = b.compare(">=", call("int", b.local("gridDim.x")), b.mul(const(2), pairs))
+        step = Select(dtype=INT32, condition=enough, a=const(2), b=const(1))
+        alone = b.compare("==", b.local(self._apart), const(2))
+        first = Select(dtype=INT32, condition=alone, a=b.mod(block, pairs), b=block)
         counted = (
             Declarator(name=own, value=halves),
             Declarator(name=self._pairs, value=tiles_of(self._walked)),
@@ -83,7 +88,12 @@ class Pairs(Turns):
             Local(
                 dtype=INT32,
                 names=(Declarator(name=self._apart, value=step),),
-                remark="more blocks than pairs: each takes one tile",
+                remark="blocks for all tiles: each takes one",
+            ),
+            Local(
+                dtype=INT32,
+                names=(Declarator(name=self._first, value=first),),
+                remark="past the pairs a block has nothing to do",
             ),
         ]
 
@@ -111,10 +121,10 @@ class Pairs(Turns):
 
     def loop(self, body: Sequence[CStmt]) -> Loop:
         """`for (int pair = …) for (int tile = …)`"""
-        pairs, first = b.local(self._pairs), b.local("blockIdx.x")
+        pairs = b.local(self._pairs)
         both = Loop(
             var=self._tile,
-            start=b.div(first, pairs),
+            start=b.div(b.local("blockIdx.x"), pairs),
             stop=const(2),
             step=b.local(self._apart),
             body=tuple(body),
@@ -122,7 +132,7 @@ class Pairs(Turns):
         )
         return Loop(
             var=self._pair,
-            start=b.mod(first, pairs),
+            start=b.local(self._first),
             stop=pairs,
             step=b.local("gridDim.x"),
             body=(both,),
@@ -151,8 +161,8 @@ def grid_of_pairs(ctx: Context, place: int) -> tuple[Expr, Expr, Expr]:
 def pairs_note() -> str:
     """A line of the file's head."""
     return (
-        "tiles    blocks take pairs of them in turn, so any grid along x of at most as many blocks as pairs "
-        f"will do, or of twice as many, one a tile; {SMS} is the number of the device's multiprocessors"
+        "tiles    blocks take pairs of them in turn, so any grid along x will do; with two blocks a pair or "
+        f"more each takes one tile; {SMS} is the number of the device's multiprocessors"
     )
 
 

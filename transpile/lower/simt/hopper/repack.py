@@ -94,9 +94,7 @@ def with_repacking(plan: Plan, whole: WithRoles, direct: LaunchPlan) -> Plan:
         if (printer(b.for_host(stride)), unit) not in groups
     ]
     pays = _all_of([*sizes, limit])
-    maps = [param.map for param in entry.params if param.map is not None]
-    addresses = [f"{name} % 16 == 0" for name in dict.fromkeys(x.tensor for x in maps)]
-    here = _all_of([*addresses, pays])
+    here = _all_of([*whole.addresses, pays])  # the same entry, so all that it asks for
     parts = _workspace(tensors)
     before = [x for x in tensors if not x.written]
     behind = [x for x in tensors if x.written]
