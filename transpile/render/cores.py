@@ -12,7 +12,9 @@ from tile2c.transpile.lower.cores.plan import (
     CopyOut,
     CoresPlan,
     CubeCall,
+    ElementOf,
     Order,
+    ReadElement,
     ScalarParam,
     Step,
     TensorParam,
@@ -255,7 +257,7 @@ def _side(
     blocks = fill(
         target.templates,
         _way(plan),
-        comments=_launch_comments(plan, target),
+        comments=_launch_comments(plan, target, width),
         tile=plan.tile.name if plan.persistent or _reads_tile(plan) else "",
         task="core" if core else target.words.task,
         blocks=printer(plan.last_block),
@@ -289,14 +291,36 @@ _KINDS = {
 }
 
 
-def _launch_comments(plan: CoresPlan, target: CoresTarget) -> list[str]:
+def _launch_comments(plan: CoresPlan, target: CoresTarget, width: int) -> list[str]:
     """Lines of the comment above the loop over blocks, without their `// `."""
     texts = list(plan.launch_comments)
     if plan.persistent:
         texts.append(f"each core takes every {target.words.stride}-th block")
-    return [
-        line.removeprefix("// ") for text in texts for line in comment(text, WIDTH - 4).split("\n")
-    ]
+    if target.words.in_order and _in_order(plan):
+        texts.append(target.words.in_order)
+    return [line.removeprefix("// ") for text in texts for line in comment(text, width).split("\n")]
+
+
+def _in_order(plan: CoresPlan) -> bool:
+    """Whether the core reads single elements of tiles, or waits for a copy."""
+
+    def found(steps: tuple[Step, ...]) -> bool:
+        return any(
+            isinstance(step, ReadElement)
+            or (isinstance(step, CopyIn | CopyOut) and not step.ahead)
+            or (isinstance(step, VectorCall) and _by_core(step))
+            or any(found(part) for part in bodies(step))
+            for step in steps
+        )
+
+    return found((*plan.setup, *plan.body))
+
+
+def _by_core(step: VectorCall) -> bool:
+    """Whether a call takes an element from the core, or is a copy to the matrix unit's memory."""
+    return step.function == "ToWeights" or any(
+        isinstance(part, ElementOf) for part in step.arguments
+    )
 
 
 def _reads_tile(plan: CoresPlan) -> bool:

@@ -15,6 +15,7 @@ from tile2c.transpile.render.long_lines import break_formula
 WIDTH = 100
 _MARK = re.compile("[\x01\x02]\\d+\x03")  # see marks.py: invisible in the end
 _BREAK = re.compile("(?<![-+*/%&|^=<>]) (?![-+*/%&|^=<>])")  # not inside a formula
+_SPACE = re.compile(r" (?![^\[\]]*\])")  # not inside a subscript
 _TEMPLATE = re.compile(r"(?<=\w)<[^<>()]*>(?=\()")  # its commas are not between arguments
 _SHORT = re.compile(r"^([^/\s#].*\)) \{\n    ([^\n]+[;}])\n\}$", re.MULTILINE)
 
@@ -41,7 +42,7 @@ def comment(text: str, columns: int) -> str:
     words = [
         part
         for word in _BREAK.split(text)
-        for part in (word.split(" ") if len(word) + 3 > columns else [word])
+        for part in (_SPACE.split(word) if len(word) + 3 > columns else [word])
     ]
     for word in words:
         if len(line) + 1 + len(word) > columns and line != "//":

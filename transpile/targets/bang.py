@@ -167,6 +167,7 @@ _WORDS = CoresWords(
     element="",
     at="{tile} + {offset}",
     seen_as="({type}*){tile}",
+    in_order="what the core reads of NRAM itself and plain copies come after the calls before them",
     tasks="any other number",
 )
 

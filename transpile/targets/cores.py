@@ -33,6 +33,7 @@ class CoresWords:
     element: str = "{handle}.GetValue"  # reads one element of a tensor, as a call; "": C's brackets
     at: str = "{tile}[{offset}]"  # a tile from an element on
     seen_as: str = "{tile}.ReinterpretCast<{type}>()"  # its bits as another type
+    in_order: str = ""  # of the core's own reads and plain copies, where units need no flags
 
 
 @record(kw_only=True)

@@ -109,6 +109,7 @@ class Calls:
             dst=_ref(place(dst)),
             arguments=(*(place(value) for value in operands), *extra, count),
             covers=dst.whole,
+            remark="integers by their bits" if function == "Select" and dst.at.view else "",
         )
         if row is None:
             self.emit(call)

@@ -68,8 +68,9 @@ def _compare(calls: Calls, op: str, mask: Value, left: Value, right: Value, coun
             calls.tiles.whole_repeats.add(value.at.tile)
     function = "CompareScalar" if right.kind == "scalar" else "Compare"
     how = Word(text=f"CMPMODE::{_MODES[op]}")
-    call = VectorCall(function=function, dst=mask.at, arguments=(*operands, how, const(count)))
-    calls.emit(call)
+    remark = "the unit compares integers for being equal only" if left.dtype.is_integer else ""
+    arguments = (*operands, how, const(count))
+    calls.emit(VectorCall(function=function, dst=mask.at, arguments=arguments, remark=remark))
 
 
 def choose(calls: Calls, out: Value, mask: Value, a: Value, b: Value) -> None:

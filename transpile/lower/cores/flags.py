@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Literal
 
-from tile2c.transpile.ir.expr import Expr, Var
+from tile2c.transpile.ir.expr import Binary, Expr, Var
 from tile2c.transpile.lower.cores.layouts import constant_of
 from tile2c.transpile.lower.cores.plan import (
     Barrier,
@@ -39,6 +39,7 @@ from tile2c.transpile.lower.cores.plan import (
 )
 from tile2c.transpile.lower.plan import CCall
 from tile2c.transpile.record import record
+from tile2c.transpile.wording import listed
 
 Mode = Literal["read", "write"]
 # memory, who did what, who does not know it is done, and from which element on
@@ -56,7 +57,9 @@ class _Use:
 
 @record
 class Moved:
-    """A place that depends on a loop's variable, seen from another round."""
+    """A place that depends on a loop's variable, seen from another round; those it surely had."""
+
+    places: frozenset[int] = frozenset()
 
 
 def place_flags(
@@ -181,8 +184,13 @@ class _Walker:
             if not open_uses:
                 return state
             before, use = min(open_uses, key=lambda found: self.left(found, open_uses, state))
-            items = self.conflicts(use, before, state)
-            why, proven = self.reason(use, items), self.proven(use, items)
+            met = [
+                (other, self.conflicts(other, before, state))
+                for unit, other in open_uses
+                if (unit, other.unit) == (before, use.unit)
+            ]
+            why = _told([self.reason(*one) for one in met])
+            proven = any(self.proven(*one) for one in met)
             if not proven:
                 why = f"{why}; kept because a dependence could not be disproved"
             if before == use.unit:
@@ -218,18 +226,18 @@ class _Walker:
         """Whether one of them surely meets the same bytes."""
         if use.memory not in self.tiles:
             return use.memory in self.same_place
-        return any(use.offset is None or item[4] in (None, use.offset) for item in items)
+        return any(_meets(use.offset, item[4]) for item in items)
 
     def repeats(self, memory: str) -> bool:
         """Whether a unit may meet its own writes to this memory again."""
         return memory in self.tiles or memory in self.rewritten
 
-    def reason(self, use: _Use, items: list[Pending]) -> str:
-        name = use.memory
-        written = any(item[2] == "write" for item in items)
+    def reason(self, use: _Use, items: list[Pending]) -> tuple[str, str]:
+        """A memory, and what is true of it."""
         if use.mode == "read":
-            return f"{name} is complete"
-        return f"{name} has been written" if written else f"{name} has been read"
+            return use.memory, "complete"
+        written = any(item[2] == "write" for item in items)
+        return use.memory, "written" if written else "read"
 
     def passed(self, step: QueueStep, state: frozenset[Pending]) -> frozenset[Pending]:
         """What a queue settles: the hand-over on dequeue, the way back on free (and allocate)."""
@@ -248,6 +256,20 @@ class _Walker:
     def pair(self, step: QueueStep) -> tuple[Unit, Unit]:
         """Who fills the tile, and who takes it."""
         return ("MTE2", "V") if self.tiles[step.tile].place == "in" else ("V", "MTE3")
+
+
+def _told(reasons: list[tuple[str, str]]) -> str:
+    """What an order is for: each memory once, those of which the same is true together."""
+    of: dict[str, str] = {}
+    for name, what in reasons:
+        of.setdefault(name, what)
+    parts = []
+    for what in dict.fromkeys(of.values()):
+        names = [name for name in of if of[name] == what]
+        one = len(names) == 1
+        verb = ("is" if one else "are") if what == "complete" else ("has" if one else "have")
+        parts.append(f"{listed(names)} {verb} {what if what == 'complete' else f'been {what}'}")
+    return "; ".join(parts)
 
 
 def _all_inside(body: tuple[Step, ...]) -> Iterator[Step]:
@@ -285,9 +307,32 @@ def _moved_on(state: frozenset[Pending], loop: Loop | WhileLoop) -> frozenset[Pe
         return state
     name = loop.var.name
     return frozenset(
-        (*item[:4], Moved()) if name in {var.name for var in variables_of(item[4])} else item
+        (*item[:4], Moved(places=_places(item[4], loop)))
+        if name in {var.name for var in variables_of(item[4])}
+        else item
         for item in state
     )
+
+
+def _places(offset: Expr | Moved | None, loop: Loop) -> frozenset[int]:
+    """Where a multiple of the loop's variable lies in its rounds, if these are known."""
+    start, stop, step = (constant_of(part) for part in (loop.start, loop.stop, loop.step))
+    if start is None or stop is None or not step or not isinstance(offset, Binary):
+        return frozenset()
+    factor = constant_of(offset.b)
+    if offset.op != "*" or offset.a != loop.var or factor is None:
+        return frozenset()
+    if any(isinstance(inner, Leave) for inner in _all_inside(loop.body)):
+        return frozenset()
+    return frozenset(turn * factor for turn in range(start, stop, step))
+
+
+def _meets(use: Expr | None, before: Expr | Moved | None) -> bool:
+    """Whether two accesses surely start at the same element, or one of them takes all."""
+    if isinstance(before, Moved):
+        place = None if use is None else constant_of(use)
+        return use is None or place in before.places
+    return use is None or before in (None, use)
 
 
 def _settled(state: frozenset[Pending], before: Unit, after: Unit) -> frozenset[Pending]:

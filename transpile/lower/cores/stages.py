@@ -210,12 +210,13 @@ def _turns(
     behind = 2 if stores else 1
     parts = _parts(body, loads, stores, _changing(body))
     inner: list[Step] = []
+    told: set[str] = set()  # scalars whose comments stand already
     for stage in ("load", "store", "work"):
         steps = parts[stage]
         if stage == "store" and not stores:
             continue
         late = {"load": 0, "work": 1, "store": 2}[stage]
-        own = _with_round(steps, body, rounds, turn, late)
+        own = _with_round(steps, body, rounds, turn, late, told)
         copies = [
             TakeCopy(tile=name, copy=_copy_number(turn, late))
             for name in (*loads, *stores)
@@ -246,7 +247,7 @@ def _turns(
 
 _WHAT = {
     "load": "the next round's tiles",
-    "store": "the results of the round before",
+    "store": "the results of the round before this one",
     "work": "this round",
 }
 
@@ -275,6 +276,7 @@ def _parts(
 ) -> dict[Stage, tuple[Step, ...]]:
     """The steps of each stage, without the scalars that each names for itself."""
     found: dict[Stage, list[Step]] = {"load": [], "work": [], "store": []}
+    moved: tuple[str, ...] = ()  # the author's loop, which stands above its number of rounds
     for step in body:
         done = {access for name in loads for access in accesses(step, name)}
         out = {access for name in stores for access in accesses(step, name)}
@@ -283,8 +285,11 @@ def _parts(
             found["load"] += _filled(step)
         elif "store" in out:
             found["store"].append(_ahead(step))
-        elif not (isinstance(step, Local) and step.const and step.name not in changing):
-            found["work"].append(step)
+        elif isinstance(step, Local) and step.const and step.name not in changing:
+            moved = (*moved, *(step.comments if _of_loop(step) else ()))
+        else:
+            found["work"].append(replace(step, comments=(*moved, *step.comments)))
+            moved = ()
     return {stage: tuple(steps) for stage, steps in found.items()}
 
 
@@ -311,9 +316,17 @@ def _ahead(step: Step) -> Step:
 
 
 def _with_round(
-    steps: tuple[Step, ...], body: tuple[Step, ...], rounds: Rounds, turn: Var, late: int
+    steps: tuple[Step, ...],
+    body: tuple[Step, ...],
+    rounds: Rounds,
+    turn: Var,
+    late: int,
+    told: set[str],
 ) -> tuple[Step, ...]:
-    """The steps below the names of their round: its number, and the scalars that they ask for."""
+    """The steps below the names of their round: its number, and the scalars that they ask for.
+
+    The comments of a scalar stand where it is named first; `told` has these, and gets more.
+    """
     needed: set[str] = set()
     own = {step.name for step in steps if isinstance(step, Local)}
     named: list[Step] = []
@@ -322,12 +335,26 @@ def _with_round(
     for step in reversed([step for step in body if isinstance(step, Local) and step.const]):
         if step.name in needed and step.name not in own:
             needed |= _names_in(step)
-            named.append(replace(step, comments=(), remark=step.remark))
+            own_words = () if step.name in told else _more_than_itself(step)
+            named.append(replace(step, comments=own_words))
+            told.add(step.name)
     round_here: Expr = turn if late == 0 else Binary(dtype=INT32, op="-", a=turn, b=const(late))
     value = plus(rounds.first, times(round_here, rounds.step))
     if rounds.var.name in needed:
         named.append(Local(name=rounds.var.name, dtype=INT32, value=value))
     return (*reversed(named), *steps)
+
+
+def _of_loop(step: Local) -> bool:
+    """Whether the scalar is the number of rounds of the author's loop."""
+    return any(text.startswith("for ") and " in " in text for text in step.comments)
+
+
+def _more_than_itself(step: Local) -> tuple[str, ...]:
+    """Its comments, but for the author's assignment of the same name, and those of a loop."""
+    if _of_loop(step):
+        return ()
+    return tuple(text for text in step.comments if not text.startswith(f"{step.name} = "))
 
 
 # ---- what steps touch

@@ -126,11 +126,16 @@ class Tiles:
                     columns=scratch.elements,
                     pitch=scratch.elements,
                     bytes=self._bytes(scratch.name, scratch.elements, scratch.dtype),
-                    purpose=_PURPOSES[scratch.kind],
+                    purpose=self._purpose(scratch.kind),
                     position=WEIGHTS if scratch.kind == "weights" else "VECCALC",
                 )
             )
         return tuple(found)
+
+    def _purpose(self, kind: str) -> str:
+        if kind == "mask" and self.target.vectors == "counts":
+            return "results of comparisons, one number each"
+        return _PURPOSES[kind]
 
     def _bytes(self, name: str, elements: int, dtype: DType) -> int:
         elements = max(elements, self.written.get(name, 0))

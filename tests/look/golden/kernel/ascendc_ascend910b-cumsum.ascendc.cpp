@@ -6,7 +6,7 @@
 //   launch   40 cores, or fewer: at most (M + 3) / 4 have work
 //   sizes    M and N are free
 //   memory   45440 of 196352 bytes of a core's UB
-//   text     sha256 9db33514e5d2  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 0c2efd059f27  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -135,6 +135,7 @@ extern "C" __global__ __aicore__ void cumsum(GM_ADDR X,  // float [M, N]
             tile = tile_queue.DeQue<float>();
             PipeBarrier<PIPE_V>();  // total has been read
             for (int32_t row = 0; row < rows; ++row) {
+                // row_work stays untouched here
                 ReduceSum(total[row], tile[row * block_N], row_work, block_N);
             }
 
@@ -145,16 +146,15 @@ extern "C" __global__ __aicore__ void cumsum(GM_ADDR X,  // float [M, N]
                 PipeBarrier<PIPE_V>();  // work is complete
                 Add(work[row * 128], work[row * 128], work[(row - 1) * 128], 128);
             }
-            // work is complete; kept because a dependence could not be disproved
-            PipeBarrier<PIPE_V>();
+            PipeBarrier<PIPE_V>();  // work is complete
             transpose(row_work, work[1920], 4, 32, 16, 32);  // what each stretch comes to
             Duplicate(row_work_too, 0.f, 16);  // what the stretches before come to
             for (int32_t stretch = 1; stretch < 32; ++stretch) {
-                PipeBarrier<PIPE_V>();  // row_work_too is complete
+                PipeBarrier<PIPE_V>();  // row_work_too and row_work are complete
                 Add(row_work_too[stretch * 16], row_work_too[(stretch - 1) * 16],
                     row_work[(stretch - 1) * 16], 16);
             }
-            PipeBarrier<PIPE_V>();  // row_work_too is complete
+            PipeBarrier<PIPE_V>();  // row_work_too is complete; row_work has been read
             transpose(row_work, row_work_too, 32, 4, 32, 16);  // a row for each row again
             PipeBarrier<PIPE_V>();  // row_work is complete
             for (int32_t row = 0; row < 16; ++row) {
@@ -167,7 +167,7 @@ extern "C" __global__ __aicore__ void cumsum(GM_ADDR X,  // float [M, N]
             // for i, j in T.Parallel(block_M, block_N)
             // tile[i, j] += carry[i]
             Brcb(blocks, carry, (rows + 7) / 8, {1, 8});  // each element of carry fills a block
-            PipeBarrier<PIPE_V>();  // tile_out is complete
+            PipeBarrier<PIPE_V>();  // tile_out and blocks are complete
             for (int32_t i = 0; i < rows; ++i) {
                 Add(tile_out[i * block_N], tile_out[i * block_N], blocks[i * 8], 64, 8,
                     {1, 1, 0, 8, 8, 0});

@@ -9,7 +9,7 @@
 //   sizes    batch, heads, seq_q and seq_kv are free
 //   memory   UB 167680, L1 73728 of 524032, L0A 65536 of 65536, L0B 16384 of 65536, L0C 98304 of
 //            131072 bytes
-//   text     sha256 8d0ef4ea4a4a  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 0eebced4e8db  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -437,14 +437,14 @@ extern "C" __global__ __aicore__ void flash_attention(
                     // S[i, j] = -T.infinity(accum_dtype)
                     CompareScalar(mask, indices, float(seq_kv - ko * block_N), CMPMODE::GE, 64);
                     Duplicate(work, -infinity, strip_rows * block_N);
-                    PipeBarrier<PIPE_V>();  // mask is complete
+                    PipeBarrier<PIPE_V>();  // mask and work are complete
                     order<HardEvent::MTE2_V>();  // S is complete
                     for (int32_t i = 0; i < strip_rows; ++i) {
                         Select(work_too[i * block_N], mask, work[i * block_N], S[i * block_N],
                                SELMODE::VSEL_TENSOR_TENSOR_MODE, block_N);
                     }
                     Brcb(blocks, indices, 8, {1, 8});  // each element of indices fills a block
-                    PipeBarrier<PIPE_V>();  // blocks is complete
+                    PipeBarrier<PIPE_V>();  // blocks is complete; work has been read
                     Sub(work, indices, blocks, 32, strip_rows, {1, 1, 0, 4, 0, 1});
                     PipeBarrier<PIPE_V>();  // work is complete
                     CompareScalar(mask, work, float(first + strip * strip_rows + 1 - ko * block_N),
@@ -469,7 +469,7 @@ extern "C" __global__ __aicore__ void flash_attention(
                 order<HardEvent::MTE2_V>();  // S is complete
                 WholeReduceMax(column_work, S, 32, strip_rows, 1, 1, 4,
                                ReduceOrder::ORDER_ONLY_VALUE);
-                PipeBarrier<PIPE_V>();  // column_work is complete
+                PipeBarrier<PIPE_V>();  // column_work is complete; row_max has been read
                 Max(row_max, row_max, column_work, strip_rows);
 
                 // for i in T.Parallel(block_M)
@@ -499,7 +499,7 @@ extern "C" __global__ __aicore__ void flash_attention(
                 // S[i, j] = T.exp2(S[i, j] * scale - row_max[i] * scale)
                 Muls(S, S, scale, strip_rows * block_N);
                 Muls(column_work, row_max, scale, strip_rows);
-                PipeBarrier<PIPE_V>();  // column_work is complete
+                PipeBarrier<PIPE_V>();  // column_work is complete; blocks has been read
                 Brcb(blocks, column_work, 8, {1, 8});  // each element of column_work fills a block
                 PipeBarrier<PIPE_V>();  // blocks is complete
                 Sub(S, S, blocks, 32, strip_rows, {1, 1, 0, 4, 4, 1});

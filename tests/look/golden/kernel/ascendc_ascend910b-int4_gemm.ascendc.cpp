@@ -9,7 +9,7 @@
 //   sizes    M, N and K are free
 //   memory   UB 21632, L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 32768 of
 //            131072 bytes
-//   text     sha256 a39686a256be  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 cb62fd56556d  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -370,7 +370,7 @@ extern "C" __global__ __aicore__ void int4_gemm(
                 scales_shared = scales_shared_queue.DeQue<half>();
                 // each element of scales_shared fills a block
                 Brcb(blocks_half, scales_shared, 4, {1, 8});
-                PipeBarrier<PIPE_V>();  // W_shared_parts is complete
+                PipeBarrier<PIPE_V>();  // W_shared_parts and blocks_half are complete
                 Mul(W_shared_parts, W_shared_parts, blocks_half, 32, strip_rows,
                     {1, 1, 0, 2, 2, 1});
 
@@ -389,7 +389,7 @@ extern "C" __global__ __aicore__ void int4_gemm(
                 // each element of scales_shared fills a block
                 Brcb(blocks_half, scales_shared, 4, {1, 8});
                 scales_shared_queue.FreeTensor(scales_shared);
-                PipeBarrier<PIPE_V>();  // W_shared_parts is complete
+                PipeBarrier<PIPE_V>();  // W_shared_parts and blocks_half are complete
                 Mul(W_shared_parts[1024], W_shared_parts[1024], blocks_half, 32, strip_rows,
                     {1, 1, 0, 2, 2, 1});
                 // W_shared_parts is complete; kept because a dependence could not be disproved

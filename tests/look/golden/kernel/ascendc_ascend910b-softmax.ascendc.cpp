@@ -6,7 +6,7 @@
 //   launch   40 cores, or fewer: at most M have work
 //   sizes    M is free
 //   memory   99744 of 196352 bytes of a core's UB
-//   text     sha256 c3732dcaa4b3  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 2d0a82fb2aa5  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -101,12 +101,12 @@ extern "C" __global__ __aicore__ void softmax(GM_ADDR X,  // half [M, N]
         // One division a row, not one an element.
         // T.reduce_sum(x, row_sum, dim=1)
         PipeBarrier<PIPE_V>();  // x is complete
-        ReduceSum(row_sum, x, row_work, N);
+        ReduceSum(row_sum, x, row_work, N);  // row_work stays untouched here
 
         // for i in T.Parallel(block_M)
         // row_sum[i] = 1 / row_sum[i]
         Duplicate(one_work, 1.f, 1);
-        PipeBarrier<PIPE_V>();  // one_work is complete
+        PipeBarrier<PIPE_V>();  // one_work and row_sum are complete
         Div(row_sum, one_work, row_sum, 1);
 
         // for i, j in T.Parallel(block_M, N)
