@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tile2c.transpile.lower.plan import Plan
     from tile2c.transpile.targets import Target
 
+_LAUNCH = "launch "
 DIGEST = "............"  # filled in when the text is complete
 
 
@@ -45,10 +46,11 @@ def head_lines(plan: Plan, target: Target, source_name: str, again: str) -> list
         f"compile  {target.compile.format(file=file, stem=plan.name)}",
         f"launch   {plan.launch_note}",
     ]
+    lines += [note for note in plan.notes if note.startswith(_LAUNCH)]
     if plan.size_note:
         lines.append(f"sizes    {plan.size_note}")
     if plan.requires:
         lines.append(f"needs    {needs(plan)}")
-    lines += plan.notes
+    lines += [note for note in plan.notes if not note.startswith(_LAUNCH)]
     lines.append(f"text     sha256 {DIGEST}  (edit freely: `tile2c --merge` keeps your changes)")
     return lines

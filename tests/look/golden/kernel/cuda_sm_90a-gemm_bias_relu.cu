@@ -5,18 +5,23 @@
 //   compile  nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++17 -cubin gemm_bias_relu.cu -o gemm_bias_relu.cubin
 //   launch   grid (min(sms, (N + 127) / 128 * ((M + 127) / 128))), block 384, 132096 bytes of
 //            dynamic shared memory
+//   launch   gemm_bias_relu_any: grid ((N + 127) / 128, (M + 127) / 128), block 256, no dynamic
+//            shared memory; any sizes and addresses, tensors as pointers
+//   launch   gemm_bias_relu_rows_float16: block 256, no dynamic shared memory, a block for 2048
+//            columns of a row; tile2c.json says when
 //   sizes    M, N and K are free
 //   roles    threads 0 to 255: 2 warpgroups multiply 64 x 128 each (wgmma); thread 256 loads (TMA)
 //   map      A_map: A in boxes of 128 x 32, 64B swizzle
 //   map      B_map: B in boxes of 32 x 64, 128B swizzle
 //   map      C_map: C in boxes of 64 x 64, 128B swizzle
-//   tiles    blocks take them in turn, so any grid along x will do; sms is the number of the
-//            device's multiprocessors
+//   tiles    blocks take them in turn, so any grid along x will do, any even one for
+//            gemm_bias_relu_clusters; sms is the number of the device's multiprocessors
 //   repack   K % 8 != 0: where that pays, A is copied to aligned rows of a workspace first
-//   cluster  gemm_bias_relu_clusters, in clusters of 2 along x, where min(sms,
-//            (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0 and
-//            (N + 127) / 128 * ((M + 127) / 128) > 132 and N * 2 % 128 != 0
-//   text     sha256 7ec25005dea8  (edit freely: `tile2c --merge` keeps your changes)
+//   cluster  gemm_bias_relu_clusters: the same launch in clusters of 2 along x, an even grid, where
+//            min(sms, (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0
+//            and (N + 127) / 128 * ((M + 127) / 128) > 132 and N * 2 % 128 != 0; rows of whole
+//            lines of 128 bytes load as fast without
+//   text     sha256 28db3bbc23cf  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -141,7 +146,7 @@ static __device__ void barrier_init(unsigned long long& barrier, int n) {
                  : "memory");
 }
 
-// Makes new mbarriers known to TMA; other threads learn of them at the next barrier of the block.
+// Makes new mbarriers known to TMA; other threads learn of them at the barrier that follows.
 static __device__ void barriers_visible() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -372,8 +377,8 @@ static __device__ void store_matrices(half* row, unsigned r0, unsigned r1, unsig
                  : "memory");
 }
 
-// For rows that TMA can load: A, B and C at multiples of 16 bytes, bias at multiples of 4 bytes,
-// K % 8 == 0, N % 8 == 0, M > 0, K > 0, N > 0.
+// For rows that TMA can load, or that were copied to such rows: A, B and C at multiples of 16
+// bytes, bias at multiples of 4 bytes, K % 8 == 0, N % 8 == 0, M > 0, K > 0, N > 0.
 extern "C" __global__ void __launch_bounds__(384, 1) gemm_bias_relu(
     const __grid_constant__ TensorMap A_map,  // A in boxes of 128 x 32
     const __grid_constant__ TensorMap B_map,  // B in boxes of 32 x 64
@@ -484,7 +489,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm_bias_relu(
                            packed_pair(C_local[0][n + 1][2], C_local[0][n + 1][3]));
         }
         publish_to_async();  // TMA will see what this thread wrote
-        warpgroup_sync(warpgroup);  // the warpgroup's rows are complete
+        warpgroup_sync(warpgroup);  // the warpgroup's part is complete
         if (threadIdx.x % 128 == 0) {
             for (int slab = 0; slab < 2; ++slab)
                 tma_store(C_map, &C_tile[warpgroup][slab][0][0], bx * block_N + slab * 64,
@@ -615,7 +620,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm_bias_relu_clusters(
                            packed_pair(C_local[0][n + 1][2], C_local[0][n + 1][3]));
         }
         publish_to_async();  // TMA will see what this thread wrote
-        warpgroup_sync(warpgroup);  // the warpgroup's rows are complete
+        warpgroup_sync(warpgroup);  // the warpgroup's part is complete
         if (threadIdx.x % 128 == 0) {
             for (int slab = 0; slab < 2; ++slab)
                 tma_store(C_map, &C_tile[warpgroup][slab][0][0], bx * block_N + slab * 64,

@@ -222,7 +222,8 @@ class DelayedRounds:
         c, loop, at = self.consumer, self.roles.loop, self.var
         behind = call("stage_before", b.local(RING))
         late = (
-            f"{self.o} is complete; here, since the compiler moves this wait up to the one before"
+            f"{self.o} of the round before is complete; the wait above, a loop, keeps ptxas from "
+            f"moving this one up to that for {self.s}"
         )
         body = (
             *c.arrived(0),

@@ -12,6 +12,7 @@ from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.helper_order import ordered
 from tile2c.transpile.lower.simt.hopper.launch import OTHERS_NAMES, Given, WithRoles
 from tile2c.transpile.lower.simt.hopper.neighbours import still_side_by_side, with_clusters
+from tile2c.transpile.lower.simt.hopper.notes import with_launch_notes, with_notes_of
 from tile2c.transpile.lower.simt.hopper.panels import with_panels
 from tile2c.transpile.lower.simt.hopper.repack import known_odd, with_repacking
 from tile2c.transpile.lower.simt.hopper.staging import drop_staging
@@ -19,6 +20,7 @@ from tile2c.transpile.lower.simt.hopper.team import unaligned_flag
 from tile2c.transpile.lower.simt.hopper.unfit import Crowded, Restless, Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS
 from tile2c.transpile.lower.simt.uses import names_in
+from tile2c.transpile.render.expressions import CPrinter
 from tile2c.transpile.targets.simt import SimtTarget
 
 _RESERVED = frozenset(
@@ -35,6 +37,13 @@ def plan_of(
     """The plan; with a second entry for sizes and addresses that TMA cannot take. Raises Unfit."""
     function = rename_reserved(function, _RESERVED)
     (launch,) = function.launches
+    plan = _whole_plan(function, launch, target, diagnostics)
+    return with_launch_notes(plan, CPrinter(target.dialect))
+
+
+def _whole_plan(
+    function: Function, launch: Launch, target: SimtTarget, diagnostics: Diagnostics
+) -> Plan:
     theirs = _with_warpgroups(function, launch, target, diagnostics)
     launch = with_panels(_without_staging(function, theirs, target, diagnostics))
     whole = _settled(function, launch, target, diagnostics, Given())
@@ -100,6 +109,7 @@ def _with_clusters(
     found = with_clusters(plan, entry, shared, target.dialect)
     if found is plan:
         return plan
+    found = with_notes_of(entry, found)
     helpers = {str(helper): helper for helper in (*plan.helpers, *own.helpers)}
     return replace(found, helpers=tuple(ordered(list(helpers.values()))))
 
@@ -171,8 +181,7 @@ def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
     from tile2c.transpile.render.header import conditions_in_words
 
     words = conditions_in_words(mine.requires, {arg.name for arg in mine.args})
-    rows = "copies whose rows" if known_odd(whole) else "rows that"
-    entry = replace(entry, comments=(f"For {rows} TMA can load: {words}.",))
+    entry = replace(entry, comments=(f"For copies whose rows TMA can load: {words}.",))
     fallback = replace(theirs.launches[1], entry=rest.name)
     direct = whole.launch_of(entry, condition)
     helpers = {str(helper): helper for helper in (*mine.helpers, *theirs.helpers)}
@@ -190,4 +199,9 @@ def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
         choices=(*mine.choices, *theirs.choices),
         requires=(),
     )
-    return with_repacking(plan, whole, direct)
+    plan = with_repacking(plan, whole, direct)
+    if known_odd(whole):
+        return plan
+    copies = ", or that were copied to such rows" if len(plan.entries) > 2 else ""
+    entry = replace(entry, comments=(f"For rows that TMA can load{copies}: {words}.",))
+    return replace(plan, entries=(entry, *plan.entries[1:]))

@@ -230,7 +230,11 @@ def with_clusters(plan: Plan, apart: Entry, shared: Neighbours, dialect: Dialect
     when = " and ".join(x for x in (launch.when, *wanted) if x) or None
     mine = replace(launch, entry=apart.name, when=when, cluster=(PAIR, 1, 1))
     which = " and ".join(shared.tiles)
-    note = f"cluster  {apart.name}, in clusters of {PAIR} along x, where {words}"
+    why = "; rows of whole lines of 128 bytes load as fast without" if names_of(wanted[-1]) else ""
+    note = (
+        f"cluster  {apart.name}: the same launch in clusters of {PAIR} along x, an even grid, "
+        f"where {words}{why}"
+    )
     choice = Choice(
         name="blocks of a cluster",
         value=f"{PAIR}, where rows are not whole lines of the L2",

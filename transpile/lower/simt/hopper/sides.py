@@ -28,6 +28,7 @@ from tile2c.transpile.lower.simt.hopper.neighbours import PAIR, drained, meet
 from tile2c.transpile.lower.simt.hopper.pairs import (
     Pairs,
 )
+from tile2c.transpile.lower.simt.hopper.panels import BLOCKS
 from tile2c.transpile.lower.simt.hopper.parts import (
     Parts,
 )
@@ -142,7 +143,8 @@ class Sides(ordinary.LoweredLaunch):
         if theirs.order is not None:
             hint = f"T.use_swizzle({theirs.order.panel})"
             reason = (
-                f"{hint}: of panels of {order.panel} rows, tiles that run together read the least"
+                f"{hint}: panels of {order.panel} rows, as blocks stay and take {BLOCKS} tiles at a "
+                "time, which then read the fewest bytes"
             )
             words = (*order.comments, reason)
         return [replace(line, comments=words if line.comments else ()) for line in lines]

@@ -56,11 +56,12 @@ def may_stay(ctx: Context, roles: Roles, body: Sequence[Stmt], *, paired: bool) 
     return count is None or count > BLOCKS
 
 
-def staying_note() -> str:
-    """A line of the file's head."""
+def staying_note(clusters: str = "") -> str:
+    """A line of the file's head; `clusters`: an entry whose blocks come in pairs, if there is one."""
+    even = f", any even one for {clusters}" if clusters else ""
     return (
-        f"tiles    blocks take them in turn, so any grid along x will do; {SMS} is the number of the "
-        "device's multiprocessors"
+        f"tiles    blocks take them in turn, so any grid along x will do{even}; {SMS} is the number of "
+        "the device's multiprocessors"
     )
 
 

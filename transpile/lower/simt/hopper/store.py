@@ -200,7 +200,7 @@ def store_through_shared(ctx: Context, passage: Passage, ring: tuple[str, ...]) 
         do("publish_to_async", remark="TMA will see what this thread wrote"),
         Do(
             call=call("warpgroup_sync", b.local("warpgroup")),
-            remark="the warpgroup's rows are complete",
+            remark="the warpgroup's part is complete",
         ),
         _send(ctx, passage, tile, const(0)),
     ]
@@ -233,7 +233,7 @@ def _through_own(ctx: Context, passage: Passage, tile: str, swizzle: str) -> Ste
         Do(call=call("warpgroup_sync", group), remark="its place may be overwritten"),
         _write(ctx, passage, tile, swizzle, number),
         do("publish_to_async", remark="TMA will see what this thread wrote"),
-        Do(call=call("warpgroup_sync", group), remark="the warpgroup's rows are complete"),
+        Do(call=call("warpgroup_sync", group), remark="the warpgroup's part is complete"),
         _send(ctx, passage, tile, number),
     )
     if several:
