@@ -68,12 +68,12 @@ _SPELLING = {
     "Duplicate": "__bang_write_value",
     "Zeros": "__bang_write_zero",
     "Transpose": "__bang_transpose",
-    "SumPool": "__bang_sumpool",
-    "MaxPool": "__bang_maxpool",
-    "MinPool": "__bang_minpool",
+    "SumPool": "columns_sum",
+    "MaxPool": "columns_max",
+    "MinPool": "columns_min",
     "Reorder": "__bang_reshape_filter",
     "Product": "__bang_matmul",
-    "AddProduct": "__bang_conv_partial",
+    "AddProduct": "multiply_add",
     "CreateVecIndex": "count_up",
     "AllOnes": "all_ones",
     "AllOnesHalf": "all_ones_half",
@@ -178,6 +178,7 @@ _RESERVED = frozenset(
     mutable namespace new operator private protected public register return short signed sizeof
     static struct switch template this throw true try typedef typename union unsigned using virtual
     void volatile while half bfloat16_t infinity choose choose_into all_ones all_ones_half count_up
+    columns_sum columns_max columns_min multiply_add
     taskId taskIdX taskIdY taskIdZ taskDim taskDimX taskDimY taskDimZ coreId coreDim clusterId
     clusterDim GDRAM2NRAM NRAM2GDRAM NRAM2NRAM NRAM2WRAM GDRAM2WRAM
     """.split()
@@ -240,7 +241,10 @@ def _target(arch: str, chip: str, number: int, nram: int, wram: int, own: bool) 
         },
         trailing=_POINTS,
         apart=frozenset(("Floor", "Nearby")),
-        helpers=("count_up", "all_ones", "all_ones_half", "choose", "choose_into"),
+        helpers=(
+            *("count_up", "all_ones", "all_ones_half", "choose", "choose_into"),
+            *("columns_sum", "columns_max", "columns_min", "multiply_add"),
+        ),
         cores=16,
         local_bytes=nram - _STACK,
         select_bytes=0,

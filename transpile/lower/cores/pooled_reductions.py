@@ -104,10 +104,11 @@ class PooledReduction(Reduction):
                 self.stmt.span,
                 help="reduce smaller tiles and combine their results",
             )
-        one = const(1)
-        window = (channels, height, one, height, one, one, one)
         call = VectorCall(
-            function=function, dst=dst, arguments=(src, *window), covers=self.covers(dst)
+            function=function,
+            dst=dst,
+            arguments=(src, channels, height),
+            covers=self.covers(dst),
         )
         self.context.emit(call)
 

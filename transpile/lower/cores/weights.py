@@ -62,9 +62,8 @@ class _Product:
         else:
             if not isinstance(clear, Const):
                 self._clear_if(clear, sums)
-            one = const(1)
-            shape = (inner, one, self.rows, one, one, one, one, self.columns)
-            self._emit("AddProduct", sums.at, (at, weights, sums.at, *shape))
+            extents = (self.rows, inner, self.columns)
+            self._emit("AddProduct", sums.at, (at, weights, sums.at, *extents))
         for name in self.borrowed:
             self.context.tiles.give_back(name)
 
