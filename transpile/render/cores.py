@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from tile2c.transpile.lower.cores.plan import (
     ReadElement,
     ScalarParam,
     Step,
+    Strides,
     TensorParam,
     Tile,
     VectorCall,
@@ -296,6 +298,8 @@ def _launch_comments(plan: CoresPlan, target: CoresTarget, width: int) -> list[s
     texts = list(plan.launch_comments)
     if plan.persistent:
         texts.append(f"each core takes every {target.words.stride}-th block")
+    if target.words.strides and _any_call(plan, _has_strides):
+        texts.append(target.words.strides)
     if target.words.in_order and _in_order(plan):
         texts.append(target.words.in_order)
     return [line.removeprefix("// ") for text in texts for line in comment(text, width).split("\n")]
@@ -314,6 +318,21 @@ def _in_order(plan: CoresPlan) -> bool:
         )
 
     return found((*plan.setup, *plan.body))
+
+
+def _any_call(plan: CoresPlan, holds: Callable[[VectorCall], bool]) -> bool:
+    def found(steps: tuple[Step, ...]) -> bool:
+        return any(
+            (isinstance(step, VectorCall) and holds(step))
+            or any(found(part) for part in bodies(step))
+            for step in steps
+        )
+
+    return found((*plan.setup, *plan.body))
+
+
+def _has_strides(step: VectorCall) -> bool:
+    return any(isinstance(part, Strides) for part in step.arguments)
 
 
 def _by_core(step: VectorCall) -> bool:

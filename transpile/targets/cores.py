@@ -33,6 +33,10 @@ class CoresWords:
     element: str = "{handle}.GetValue"  # reads one element of a tensor, as a call; "": C's brackets
     at: str = "{tile}[{offset}]"  # a tile from an element on
     seen_as: str = "{tile}.ReinterpretCast<{type}>()"  # its bits as another type
+    strides: str = (  # what the numbers of `Strides` mean
+        "braces hold strides in 32-byte blocks, the result's and each operand's: those between the "
+        "blocks of a repeat, then those between repeats"
+    )
     in_order: str = ""  # of the core's own reads and plain copies, where units need no flags
 
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
-from tile2c.transpile.ir.dtypes import DTYPES, DType
-from tile2c.transpile.ir.expr import Const, Expr, const
+from tile2c.transpile.ir.dtypes import DTYPES, INT32, DType
+from tile2c.transpile.ir.expr import Binary, Const, Expr, const
 from tile2c.transpile.ir.forms import Region
 from tile2c.transpile.lower.cores.context import Context
 from tile2c.transpile.lower.cores.copies import whole_shape
@@ -152,7 +152,11 @@ class _Product:
             offset=times(self.columns, self.inner),
             view=bits if bits != dtype else None,
         )
-        call = zeros(self.context.target, tail, bits, const((padded - n) * k))
+        left: Expr = const(padded - n)
+        if not (isinstance(self.columns, Const) and self.columns.name is None):
+            left = Binary(dtype=INT32, op="-", a=const(padded), b=self.columns)
+        inner = self.inner if _number(self.inner) == k else const(k)
+        call = zeros(self.context.target, tail, bits, times(left, inner))
         why = f"the unit takes multiples of {self.unit.columns} columns"
         self.context.emit(replace(call, remark=why))
 

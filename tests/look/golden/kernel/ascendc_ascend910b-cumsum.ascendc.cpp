@@ -6,7 +6,7 @@
 //   launch   40 cores, or fewer: at most (M + 3) / 4 have work
 //   sizes    M and N are free
 //   memory   45440 of 196352 bytes of a core's UB
-//   text     sha256 0c2efd059f27  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 cf0dcf22aca7  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -111,6 +111,8 @@ extern "C" __global__ __aicore__ void cumsum(GM_ADDR X,  // float [M, N]
 
     // with T.Kernel(T.ceildiv(M, block_M), threads=threads) as bx
     // each core takes every GetBlockNum()-th block
+    // braces hold strides in 32-byte blocks, the result's and each operand's: those between the
+    // blocks of a repeat, then those between repeats
     for (int32_t bx = GetBlockIdx(); bx < (M + block_M - 1) / block_M; bx += GetBlockNum()) {
         const int32_t rows = M - bx * block_M < block_M ? M - bx * block_M : block_M;
 

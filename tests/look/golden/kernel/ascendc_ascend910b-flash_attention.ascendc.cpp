@@ -9,7 +9,7 @@
 //   sizes    batch, heads, seq_q and seq_kv are free
 //   memory   UB 167680, L1 73728 of 524032, L0A 65536 of 65536, L0B 16384 of 65536, L0C 98304 of
 //            131072 bytes
-//   text     sha256 0eebced4e8db  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5118f5830852  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -388,6 +388,8 @@ extern "C" __global__ __aicore__ void flash_attention(
 
         // with T.Kernel(T.ceildiv(seq_q, block_M), heads, batch, threads=threads) as (bx, by, bz)
         // each core takes every GetBlockNum()-th block
+        // braces hold strides in 32-byte blocks, the result's and each operand's: those between the
+        // blocks of a repeat, then those between repeats
         const int32_t grid_x = (seq_q + block_M - 1) / block_M;
         const int32_t grid_y = heads;
         const int32_t grid_z = batch;

@@ -9,7 +9,7 @@
 //   sizes    M, N and K are free
 //   memory   UB 21632, L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 32768 of
 //            131072 bytes
-//   text     sha256 cb62fd56556d  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 2377b574599d  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -306,6 +306,8 @@ extern "C" __global__ __aicore__ void int4_gemm(
 
         // with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by)
         // each core takes every GetBlockNum()-th block
+        // braces hold strides in 32-byte blocks, the result's and each operand's: those between the
+        // blocks of a repeat, then those between repeats
         const int32_t grid_x = (N + block_N - 1) / block_N;
         const int32_t grid_y = (M + block_M - 1) / block_M;
         for (int32_t block = core; block < grid_x * grid_y; block += GetBlockNum()) {

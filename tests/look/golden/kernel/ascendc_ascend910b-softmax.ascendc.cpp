@@ -6,7 +6,7 @@
 //   launch   40 cores, or fewer: at most M have work
 //   sizes    M is free
 //   memory   99744 of 196352 bytes of a core's UB
-//   text     sha256 2d0a82fb2aa5  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 a5a8f5f0adab  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -69,6 +69,8 @@ extern "C" __global__ __aicore__ void softmax(GM_ADDR X,  // half [M, N]
 
     // with T.Kernel(T.ceildiv(M, block_M), threads=threads) as bx
     // each core takes every GetBlockNum()-th block
+    // braces hold strides in 32-byte blocks, the result's and each operand's: those between the
+    // blocks of a repeat, then those between repeats
     for (int32_t bx = GetBlockIdx(); bx < (M + block_M - 1) / block_M; bx += GetBlockNum()) {
         // T.copy(X[bx * block_M, 0], x)
         LocalTensor<half> x_half = x_half_queue.AllocTensor<half>();

@@ -7,7 +7,7 @@
 //   launch   40 cores, or fewer: at most (N + 63) / 64 * ((M + 63) / 64) have work
 //   sizes    M and N are free
 //   memory   76288 of 196352 bytes of a core's UB
-//   text     sha256 fb18d95ead0b  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 78d2b29f7c67  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -117,6 +117,8 @@ extern "C" __global__ __aicore__ void transpose_scale_bias(GM_ADDR X,  // half [
 
     // with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by)
     // each core takes every GetBlockNum()-th block
+    // braces hold strides in 32-byte blocks, the result's and each operand's: those between the
+    // blocks of a repeat, then those between repeats
     const int32_t grid_x = (N + block_N - 1) / block_N;
     const int32_t grid_y = (M + block_M - 1) / block_M;
     for (int32_t block = GetBlockIdx(); block < grid_x * grid_y; block += GetBlockNum()) {
