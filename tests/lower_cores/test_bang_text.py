@@ -136,3 +136,17 @@ def test_the_plan_can_be_read(name: str, staged: bool) -> None:
     assert text.startswith(f"plan {plan.name}\n")
     assert ("choice copies of tiles loaded or stored ahead: 2" in text) == staged
     assert ("units meet" in text) == staged
+
+
+def test_the_authors_words_stand_in_the_stage_they_are_about() -> None:
+    text = lowered(program("varlen_attention"), {}, TARGET).text
+    for words in (
+        "// Shorter sequences leave their last blocks without work.",
+        "// Rows past the end belong to the next sequence",
+        "// T.copy(Q[start + first : start + first + block_M, by, :], Q_shared)",
+        "// T.copy(K[start + ko * block_N : start + (ko + 1) * block_N, by, :], K_shared)",
+        "// for ko in T.Pipelined(",
+    ):
+        assert text.count(words) == 1, words
+    assert "// start = " not in text
+    assert text.count("what the core reads of NRAM itself") == 1

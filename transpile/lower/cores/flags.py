@@ -52,7 +52,7 @@ class _Use:
     memory: str
     unit: Unit
     mode: Mode
-    offset: Expr | None = None  # None: from the start, or no telling how much
+    offset: Expr | Moved | None = None  # None: from the start, or no telling how much
 
 
 @record
@@ -162,7 +162,8 @@ class _Walker:
         added: list[Step] = []
         for inner in _all_inside(step.body):
             if not (isinstance(inner, VectorCall) and inner.goes_on):
-                state = self.settle(_uses(inner), state, added)
+                uses = [replace(use, offset=_over(use.offset, step)) for use in _uses(inner)]
+                state = self.settle(uses, state, added)
         body, after = self.steps(step.body, state)
         return tuple(added), replace(step, body=body), state | after
 
@@ -327,12 +328,27 @@ def _places(offset: Expr | Moved | None, loop: Loop) -> frozenset[int]:
     return frozenset(turn * factor for turn in range(start, stop, step))
 
 
-def _meets(use: Expr | None, before: Expr | Moved | None) -> bool:
+def _over(offset: Expr | Moved | None, loop: Loop) -> Expr | Moved | None:
+    """A place for all rounds of a loop together."""
+    places = _places(offset, loop)
+    return Moved(places=places) if places else offset
+
+
+def _meets(use: Expr | Moved | None, before: Expr | Moved | None) -> bool:
     """Whether two accesses surely start at the same element, or one of them takes all."""
-    if isinstance(before, Moved):
-        place = None if use is None else constant_of(use)
-        return use is None or place in before.places
-    return use is None or before in (None, use)
+    if use is None or before is None:
+        return True
+    if isinstance(use, Moved) or isinstance(before, Moved):
+        return bool(_starts(use) & _starts(before))
+    return before == use
+
+
+def _starts(offset: Expr | Moved) -> frozenset[int]:
+    """The elements where an access surely starts in one of its rounds."""
+    if isinstance(offset, Moved):
+        return offset.places
+    place = constant_of(offset)
+    return frozenset() if place is None else frozenset((place,))
 
 
 def _settled(state: frozenset[Pending], before: Unit, after: Unit) -> frozenset[Pending]:

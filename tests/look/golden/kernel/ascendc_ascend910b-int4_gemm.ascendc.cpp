@@ -9,7 +9,7 @@
 //   sizes    M, N and K are free
 //   memory   UB 21632, L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 32768 of
 //            131072 bytes
-//   text     sha256 2377b574599d  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 a1ec7b48d0b3  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -394,8 +394,7 @@ extern "C" __global__ __aicore__ void int4_gemm(
                 PipeBarrier<PIPE_V>();  // W_shared_parts and blocks_half are complete
                 Mul(W_shared_parts[1024], W_shared_parts[1024], blocks_half, 32, strip_rows,
                     {1, 1, 0, 2, 2, 1});
-                // W_shared_parts is complete; kept because a dependence could not be disproved
-                PipeBarrier<PIPE_V>();
+                PipeBarrier<PIPE_V>();  // W_shared_parts is complete
                 for (int32_t part = 0; part < 2; ++part) {  // columns become rows, 2 apart
                     transpose(work_half[part * 32], W_shared_parts[part * 1024], 32, 32, 64, 32);
                 }
