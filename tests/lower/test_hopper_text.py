@@ -69,6 +69,32 @@ def test_small_tiles_get_more_stages_and_a_second_warpgroup(tmp_path: Path) -> N
     assert "half A_shared[ring_stages][128][32]" in text
 
 
+@pytest.mark.parametrize(("kind", "sums"), [("float16", "float"), ("int8", "int")])
+def test_sums_are_read_behind_the_last_wait(tmp_path: Path, kind: str, sums: str) -> None:
+    defines = {
+        **SMALL, "block_K": 64, "dtype": kind, "trans_B": True,
+        **({"acc_dtype": "int32", "out_dtype": "int32"} if kind == "int8" else {}),
+    }  # fmt: skip
+    text = build(tmp_path, "product", defines)
+    assert f"void pin({sums} (&c)" in text
+    (entry,) = re.findall(r"[ ]product\(.*?\n}\n", text, re.DOTALL)
+    assert entry.rindex("mma_wait<") < entry.index("pin(C_local)") < entry.rindex("C_local[")
+
+
+def test_heads_name_every_launch(tmp_path: Path) -> None:
+    defines = {"block_M": 128, "block_N": 256, "block_K": 64, "threads": 256, "num_stages": 4}
+    head = " ".join(
+        line.strip("/ ")
+        for line in build(tmp_path, "product", defines).split("#include")[0].splitlines()
+    )
+    (kernel,) = json.loads((tmp_path / "tile2c.json").read_text())["kernels"]
+    others = {x["entry"] for x in kernel["launch"]} - {"product"}
+    assert others == {"product_any", "product_rows_float16", "product_clusters"}
+    for entry in others:
+        assert f"{'cluster ' if 'clusters' in entry else 'launch  '} {entry}: " in head, head
+    assert "any grid along x will do, any even one for product_clusters" in head
+
+
 def test_an_open_block_order_becomes_panels(tmp_path: Path) -> None:
     text = build(tmp_path, "product", {"block_M": 128, "block_N": 256, "threads": 256})
     assert "// Panels of 16 rows of tiles: blocks that run together share operands" in text

@@ -21,7 +21,7 @@
 //            min(sms, (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0
 //            and (N + 127) / 128 * ((M + 127) / 128) > 132 and N * 2 % 128 != 0; rows of whole
 //            lines of 128 bytes load as fast without
-//   text     sha256 28db3bbc23cf  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 92b429e65272  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -362,6 +362,14 @@ static __device__ void mma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
+// Keeps the compiler from moving uses of the sums across this point.
+template <int m, int n>
+static __device__ void pin(float (&c)[m][n][4]) {
+#pragma unroll
+    for (int i = 0; i < m * n * 4; ++i)
+        asm volatile("" : "+f"(c[i / 4 / n][i / 4 % n][i % 4])::"memory");
+}
+
 // Two values, rounded, in one register.
 static __device__ unsigned packed_pair(float x, float y) {
     const half2 both = __floats2half2_rn(x, y);
@@ -462,6 +470,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm_bias_relu(
             if (lane == 0) barrier_arrive(empty[ring.stage]);  // the stage may be refilled
             ring.advance();
         }
+        pin(C_local);
 
         // Bias and activation are applied while the sums are still in registers.
         // for i, j in T.Parallel(block_M, block_N)
@@ -593,6 +602,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm_bias_relu_clusters(
             if (lane < 2) barrier_arrive_at(empty[ring.stage], lane);  // the stage may be refilled
             ring.advance();
         }
+        pin(C_local);
 
         // Bias and activation are applied while the sums are still in registers.
         // for i, j in T.Parallel(block_M, block_N)

@@ -106,6 +106,8 @@ class ConsumerLowering(BlockLowering):
             found.append(Step(body=(last,), quote=loop.quote))
         if told := self.read_once():
             found.append(Step(body=tuple(told), quote=loop.quote))
+        if pins := self._pins_behind(statements):
+            found.append(Step(body=pins, quote=loop.quote))
         if self.parts is not None:
             found += add_up(ctx, self.roles, self.parts)
         return found
@@ -242,8 +244,18 @@ class ConsumerLowering(BlockLowering):
         name = gemm.c.buffer.name
         return any(not isinstance(x, Gemm) and name in touched(x) for x in statements)
 
+    def _pins_behind(self, statements: Sequence[Stmt]) -> tuple[Do, ...]:
+        """Sums that no round pins: what reads them stays behind the last wait."""
+        products = [x for batch in self.roles.batches for x in batch if not self._promoted(x)]
+        apart = [x for x in products if not self._touched_between(x, statements)]
+        return tuple(self.pin(name) for name in dict.fromkeys(x.c.buffer.name for x in apart))
+
     def pin(self, name: str) -> Do:
-        self.ctx.need("pin")
+        products = (x for batch in self.roles.batches for x in batch)
+        if any(x.c.buffer.name == name and x.c.buffer.dtype.name == "int32" for x in products):
+            self.ctx.need("pin", type="int", register="r")
+        else:
+            self.ctx.need("pin")
         return do("pin", b.local(name))
 
 
