@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin batched_gemm.cu -o batched_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, batch), block 128, no dynamic shared memory
 //   sizes    batch, M, N and K are free
-//   text     sha256 bfe22f36c9b2  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 e77211e49459  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -80,10 +80,10 @@ static __device__ half load_below(const half* row, int v, int valid) {
         "{\n"
         ".reg .pred inside;\n"
         "setp.lt.s32 inside, %2, %3;\n"
+        "mov.b16 %0, 0;\n"
         "@inside ld.global.nc.b16 %0, [%1];\n"
-        "@!inside mov.b16 %0, 0;\n"
         "}"
-        : "=h"(bits)
+        : "=&h"(bits)  // not the address: it is written first
         : "l"(row + v), "r"(v), "r"(valid));
     return reinterpret_cast<const half&>(bits);
 }

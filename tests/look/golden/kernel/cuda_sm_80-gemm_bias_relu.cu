@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm_bias_relu.cu -o gemm_bias_relu.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 5977c9bde6b8  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 0c6077c1aad3  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -93,10 +93,10 @@ static __device__ half load_below(const half* row, int v, int valid) {
         "{\n"
         ".reg .pred inside;\n"
         "setp.lt.s32 inside, %2, %3;\n"
+        "mov.b16 %0, 0;\n"
         "@inside ld.global.nc.b16 %0, [%1];\n"
-        "@!inside mov.b16 %0, 0;\n"
         "}"
-        : "=h"(bits)
+        : "=&h"(bits)  // not the address: it is written first
         : "l"(row + v), "r"(v), "r"(valid));
     return reinterpret_cast<const half&>(bits);
 }

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin int4_gemm.cu -o int4_gemm.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 7cc37947475f  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 416c1af08ed0  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int group_size = 128;
@@ -83,10 +83,10 @@ static __device__ half load_below(const half* row, int v, int valid) {
         "{\n"
         ".reg .pred inside;\n"
         "setp.lt.s32 inside, %2, %3;\n"
+        "mov.b16 %0, 0;\n"
         "@inside ld.global.nc.b16 %0, [%1];\n"
-        "@!inside mov.b16 %0, 0;\n"
         "}"
-        : "=h"(bits)
+        : "=&h"(bits)  // not the address: it is written first
         : "l"(row + v), "r"(v), "r"(valid));
     return reinterpret_cast<const half&>(bits);
 }
@@ -99,10 +99,10 @@ static __device__ signed char load_below(const signed char* row, int v, int vali
         "{\n"
         ".reg .pred inside;\n"
         "setp.lt.s32 inside, %2, %3;\n"
+        "mov.b16 %0, 0;\n"
         "@inside ld.global.nc.b8 %0, [%1];\n"
-        "@!inside mov.b16 %0, 0;\n"
         "}"
-        : "=h"(bits)
+        : "=&h"(bits)  // not the address: it is written first
         : "l"(row + v), "r"(v), "r"(valid));
     const unsigned char low = bits;
     return reinterpret_cast<const signed char&>(low);
