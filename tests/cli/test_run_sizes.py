@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tile2c.runtime.records import Argument, KernelRecord, Launch
+from tile2c.runtime.records import Argument, KernelRecord, Launch, read_records
+from tile2c.transpile.cli.main import main
+from tile2c.transpile.cli.run_inputs import arguments_for
 from tile2c.transpile.cli.run_sizes import default_sizes, given_sizes
 from tile2c.transpile.cli.status import UsageProblem
 
@@ -35,6 +38,8 @@ def record(*grid: str, sizes: str = "N", **changes: Any) -> KernelRecord:
         (record("(N * 8 + 127) / 128"), {"N": 24}),
         (record("min((N + 7) / 8, 40)"), {"N": 328}),
         (record("min(((M + 127) / 128) * ((N + 63) / 64), 132)", sizes="M N"), {"M": 168, "N": 80}),
+        (record("M * ((N + 2047) / 2048)", sizes="M N"), {"M": 9, "N": 2728}),
+        (record("B * M / 64", sizes="B M"), {"B": 9, "M": 80}),
         (record("1", parameters={"block_N": 32}), {"N": 104}),
         (record("1", parameters={"block_N": 1}), {"N": 136}),
         (record("(N + 127) / 128", defines=("N%64=0",)), {"N": 192}),
@@ -71,3 +76,41 @@ def test_conditions_between_sizes_are_met() -> None:
     found = record("(A + 63) / 64", "B", sizes="A B", requires=("B >= A", "X % 16 == 0"))
     sizes = default_sizes(found)
     assert sizes["B"] > sizes["A"] > 64
+
+
+def test_launches_that_only_prepare_operands_say_nothing() -> None:
+    found = record("(N + 127) / 128")
+    main = replace(found.launches[0], group=1)
+    repack = replace(main, group=0, when="N % 8 != 0", grid=("N * ((N + 2047) / 2048)", 1, 1))
+    assert default_sizes(replace(found, launches=(repack, main))) == {"N": 168}
+    assert default_sizes(replace(found, launches=(repack,))) == {"N": 2728}
+
+
+@pytest.mark.parametrize(
+    ("sample", "tiles"),
+    [
+        ("gemm", {"M": 128, "N": 128, "K": 32}),
+        ("fp8_gemm", {"M": 128, "N": 128, "K": 128}),
+        ("gemm_bias_relu", {"M": 128, "N": 128, "K": 32}),
+        ("batched_gemm", {"M": 128, "N": 128, "K": 32}),
+        ("conv2d", {}),
+        ("flash_attention", {"seq_q": 128, "seq_kv": 32}),
+    ],
+)
+def test_sizes_of_samples_on_hopper_are_small(
+    sample: str, tiles: dict[str, int], tmp_path: Path
+) -> None:
+    source = Path(__file__).parents[2] / "samples" / f"{sample}.py"
+    assert main([str(source), "-o", str(tmp_path), "--target", "cuda:sm_90a"]) == 0
+    (found,) = read_records(tmp_path)
+    sizes = default_sizes(found)
+    assert max(sizes.values()) < 500
+    assert all(sizes[name] % tile for name, tile in tiles.items())
+
+
+def test_too_large_sizes_name_the_option() -> None:
+    array = Argument("A", "tensor", "float16", ("N", "N", 4096), "in")
+    found = replace(record("N"), arguments=(array,))
+    with pytest.raises(UsageProblem, match="would have the shape") as raised:
+        arguments_for(found, {"N": 2728}, 0, {})
+    assert raised.value.help == "give smaller ones: --sizes N=128"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tile2c.runtime import dtypes
-from tile2c.runtime.expressions import ExpressionError, evaluate, solve
+from tile2c.runtime.expressions import ExpressionError, evaluate, names_of, solve
 from tile2c.transpile.cli.status import UsageProblem
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tile2c.runtime.records import Argument, KernelRecord
 
 LARGEST = 1 << 30  # elements of one tensor; more is a mistyped size
+SMALL = 128  # a size to propose in its place
 
 
 def sizes_of_inputs(record: KernelRecord, given: Mapping[str, Any]) -> dict[str, int]:
@@ -117,7 +118,10 @@ def _shape(argument: Argument, sizes: Mapping[str, int]) -> tuple[int, ...]:
     for extent in shape:
         count *= extent
     if count > LARGEST or any(extent < 0 for extent in shape):
-        raise UsageProblem("T2C001", f"{argument.name} would have the shape {shape}")
+        names = [name for extent in argument.shape for name in sorted(names_of(str(extent)))]
+        told = ",".join(f"{name}={min(SMALL, sizes[name])}" for name in dict.fromkeys(names))
+        help = f"give smaller ones: --sizes {told}" if told else None
+        raise UsageProblem("T2C001", f"{argument.name} would have the shape {shape}", help)
     if shape and dtypes.packed(argument.dtype):
         shape[-1] //= 2
     return tuple(shape)

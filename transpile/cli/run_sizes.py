@@ -6,7 +6,7 @@ import re
 from math import prod
 
 from tile2c.runtime.expressions import ExpressionError, evaluate, names_of
-from tile2c.runtime.records import Argument, KernelRecord
+from tile2c.runtime.records import Argument, KernelRecord, Launch
 from tile2c.transpile.cli.status import UsageProblem, suggestion
 
 UNKNOWN_TILE = 128
@@ -141,14 +141,21 @@ def _small(record: KernelRecord, name: str) -> int:
 
 
 def _extents_of(record: KernelRecord, name: str) -> list[str]:
-    """The grid's extents that ask for a size."""
-    extents = [str(extent) for launch in record.launches for extent in launch.grid]
+    """The grid's extents that ask for a size, of the launches that compute."""
+    extents = [str(extent) for launch in _computing(record) for extent in launch.grid]
     return [extent for extent in extents if name in names_of(extent)]
+
+
+def _computing(record: KernelRecord) -> list[Launch]:
+    """The launches of groups that always run one: others only prepare operands for some sizes."""
+    always = {launch.group for launch in record.launches if launch.when is None}
+    return [launch for launch in record.launches if launch.group in always or not always]
 
 
 def _grid_tile(record: KernelRecord, name: str) -> int | None:
     """By what the grid divides a size: 128 for `(N + 127) / 128`; 1 for a block each, or several."""
-    division = re.compile(rf"\b{re.escape(name)}\b((?: \* \d+)*)[^/%,]*(?://?|,)\s*(\d+)")
+    # No factor and no bracket may open on the way: `M * ((K + 63) / 64)` divides K alone.
+    division = re.compile(rf"\b{re.escape(name)}\b((?: \* \d+)*)[^/%,*(]*(?://?|,)\s*(\d+)")
     extents = _extents_of(record, name)
     for extent in extents:
         found = division.search(extent)
