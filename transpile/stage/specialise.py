@@ -113,7 +113,19 @@ def find_roots(source: Source, diagnostics: Diagnostics, device: Device) -> list
     if not roots and ev.stopped is not None:
         diagnostics.add(ev.stopped)
     unique = {root.node: root for root in roots}
-    return sorted(unique.values(), key=lambda root: root.node.lineno)
+    return sorted(_outermost(list(unique.values())), key=lambda root: root.node.lineno)
+
+
+def _outermost(roots: list[Root]) -> list[Root]:
+    """The roots without those that another one makes: `kernel = scale(100, 64)` of the module is
+    what the factory `scale` returns, and the survey's calls make it again with its parameters."""
+    made = {
+        id(part)
+        for root in roots
+        for part in ast.walk(root.node)
+        if part is not root.node and isinstance(part, ast.FunctionDef)
+    }
+    return [root for root in roots if id(root.node) not in made]
 
 
 def compiled_functions(source: Source) -> list[Closure]:
