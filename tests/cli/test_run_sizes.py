@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tile2c.runtime.errors import RaceError
 from tile2c.runtime.records import Argument, KernelRecord, Launch, read_records
 from tile2c.transpile.cli.main import main
+from tile2c.transpile.cli.run import RunOptions, real_inputs
 from tile2c.transpile.cli.run_inputs import arguments_for
 from tile2c.transpile.cli.run_sizes import default_sizes, given_sizes
 from tile2c.transpile.cli.status import UsageProblem
@@ -114,3 +116,40 @@ def test_too_large_sizes_name_the_option() -> None:
     with pytest.raises(UsageProblem, match="would have the shape") as raised:
         arguments_for(found, {"N": 2728}, 0, {})
     assert raised.value.help == "give smaller ones: --sizes N=128"
+
+
+@pytest.mark.parametrize(
+    ("option", "message", "help"),
+    [
+        (
+            "block_M%16=0",
+            "-D block_M: block_M is a compile-time parameter, and %16=0 is a promise about "
+            "run-time sizes",
+            "there is K, M, N",
+        ),
+        ("foo.M=1", "-D foo.M: there is no kernel foo", "there is gemm.M"),
+        ("gem.M%16=0", "-D gem.M: there is no kernel gem", "did you mean gemm.M?"),
+        ("blok_M=1", "-D blok_M: nothing of that name", "did you mean block_M?"),
+    ],
+)
+def test_defines_of_no_size_say_why(
+    option: str, message: str, help: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = Path(__file__).parents[2] / "samples" / "gemm.py"
+    assert main([str(source), "-o", str(tmp_path), "-D", option]) == 2
+    assert capsys.readouterr().err == f"error[T2C005]: {message}\n   = help: {help}\n"
+
+
+def test_a_failed_check_tells_of_random_places() -> None:
+    starts = Argument("starts", "tensor", "int32", ("N",), "in")
+    data = Argument("A", "tensor", "float16", ("N",), "in")
+    found = replace(record("N"), arguments=(starts, data))
+    options = RunOptions(
+        **dict.fromkeys(field.name for field in fields(RunOptions))  # type: ignore[arg-type]
+    )
+    race = RaceError("two threads write A[3]")
+    assert real_inputs(options, found, race) == (
+        "starts held random numbers; if they are places, --inputs FILE.npz gives real ones"
+    )
+    assert real_inputs(replace(options, inputs="a.npz"), found, race) is None
+    assert real_inputs(options, replace(found, arguments=(data,)), race) is None

@@ -180,9 +180,9 @@ def _names_located(part: KernelSet) -> Iterator[None]:
         what = "kernel" if kernel else "parameter or size"
         sources = " or ".join(path.name for path in part.sources)
         help = f"did you mean {error.nearest}?" if error.nearest else None
-        raise failure(
-            "T2C632", f"{sources} has no {what} {error.name}", where, help=help
-        ) from error
+        missing = f"{sources} has no {what} {error.name}"
+        message = f"{error.name}: {error.why}" if error.why else missing
+        raise failure("T2C632", message, where, help=help) from error
 
 
 def _formatter(project: Project, out: Path) -> Callable[[str, str], str] | None:

@@ -17,6 +17,7 @@ from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
+    from tile2c.runtime.errors import KernelError
     from tile2c.runtime.kernel import Kernel
     from tile2c.runtime.records import KernelRecord
 
@@ -171,7 +172,8 @@ def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
         from tile2c.transpile.cli.run_edited import statements
 
         notes = statements(error)
-        reporter.show(Diagnostic(Severity.ERROR, "T2C701", str(error), None, notes))
+        help = real_inputs(options, kernel.record, error)
+        reporter.show(Diagnostic(Severity.ERROR, "T2C701", str(error), None, notes, help))
         return Status.INPUT
     except CompileError as error:
         reporter.problem("T2C620", str(error), None)
@@ -186,6 +188,23 @@ def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
         _print_results(kernel.record, results)
         return Status.DONE
     return _compare(options, kernel.record, results, expected)
+
+
+def real_inputs(options: RunOptions, record: KernelRecord, error: KernelError) -> str | None:
+    """That whole numbers were random, where a kernel that takes them as places fails a check."""
+    from tile2c.runtime.errors import AccessError, RaceError
+
+    places = [
+        argument.name
+        for argument in record.arguments
+        if argument.kind == "tensor"
+        and argument.role != "out"
+        and argument.dtype in ("int32", "int64", "uint32", "uint64")
+    ]
+    if options.inputs is not None or not places or not isinstance(error, RaceError | AccessError):
+        return None
+    names = " and ".join(places)
+    return f"{names} held random numbers; if they are places, --inputs FILE.npz gives real ones"
 
 
 @contextmanager

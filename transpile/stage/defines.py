@@ -21,12 +21,15 @@ class DefineError(ValueError):
 class UnknownName(ValueError):
     """A `-D` or `--kernel` name that nothing in the file has."""
 
-    def __init__(self, option: str, name: str, known: Iterable[str]) -> None:
+    def __init__(
+        self, option: str, name: str, known: Iterable[str], why: str | None = None
+    ) -> None:
         near = nearest(name, known)
         listed = ", ".join(sorted(set(known)))
         hint = f"did you mean {near}?" if near else f"there is {listed}" if listed else None
-        super().__init__(f"{option} {name}: nothing of that name" + (f"; {hint}" if hint else ""))
-        self.option, self.name, self.nearest = option, name, near
+        problem = why or "nothing of that name"
+        super().__init__(f"{option} {name}: {problem}" + (f"; {hint}" if hint else ""))
+        self.option, self.name, self.nearest, self.why = option, name, near, why
 
 
 @record(frozen=False)
@@ -35,6 +38,8 @@ class NamesMet:
 
     kernels: set[str] = field(default_factory=set)
     parameters: set[str] = field(default_factory=set)
+    sizes: set[str] = field(default_factory=set)  # those of the parameters that may be at run time
+    qualified: set[str] = field(default_factory=set)  # `gemm.M`: each parameter of each kernel
     complete: bool = True  # False once a file could not be read: it may have any name
 
     def check(
@@ -47,7 +52,22 @@ class NamesMet:
             if name not in self.kernels:
                 raise UnknownName("--kernel", name, self.kernels)
         for name in (name for name in defines.unused() if name not in optional):
-            raise UnknownName("-D", name, self.parameters)
+            raise self._unknown(name, defines)
+
+    def _unknown(self, name: str, defines: Defines) -> UnknownName:
+        kernel, _, key = name.rpartition(".")
+        promises = {promise.name: promise.divisor for promise in defines.promises}
+        if key in self.parameters and kernel and f"{kernel}.{key}" not in self.qualified:
+            known = {name for name in self.qualified if name.endswith(f".{key}")}
+            why = None if kernel in self.kernels else f"there is no kernel {kernel}"
+            return UnknownName("-D", name, known, why)
+        if key in self.parameters and key not in self.sizes and key in promises:
+            why = (
+                f"{key} is a compile-time parameter, and %{promises[key]}=0 is a promise about "
+                "run-time sizes"
+            )
+            return UnknownName("-D", name, self.sizes, why)
+        return UnknownName("-D", name, self.parameters)
 
 
 @record

@@ -328,11 +328,17 @@ def _check_names(
     """Notes the names of a file, and checks the options where this is the only one."""
     names = met if met is not None else NamesMet()
     names.kernels |= {kernel.name for kernel in kernels} | {name for name, _ in refusals}
+    names.qualified |= {
+        f"{kernel.name}.{name}"
+        for kernel in kernels
+        for name in (*kernel.parameters, *kernel.sizes)
+    }
     for result in results:
         if not result.made:
             names.kernels.add(_root_name(source, result.root))
         names.parameters |= set(result.root.parameters)
         for made in result.made:
             names.parameters |= set(made.ev.declared_sizes)
+            names.sizes |= set(made.ev.declared_sizes)
     for defines in variants if met is None else ():
         names.check(defines, only)
