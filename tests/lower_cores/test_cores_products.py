@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cores_harness import SAMPLES, TYPES, arguments, built, lowered
+from tile2c.transpile.diagnostics import InputError
 from tile2c.transpile.ir.interpret import run
 from tile2c.transpile.lower.cores import print_plan
 
@@ -59,6 +60,8 @@ CASES: dict[str, tuple[str, dict[str, object], list[Sizes]]] = {
     ),
     "gelu": ("gelu", {}, [*CORNERS, NOTHING]),
     "dequantize": ("dequantize", {}, CORNERS),
+    "gated": ("gated", {}, [*CORNERS, NOTHING]),
+    "gated_serial": ("gated", {"stages": 0}, [*CORNERS, NOTHING]),
     "two_products": ("two_products", {}, PLANES),
     "two_types": ("two_types", {}, CORNERS),
     "in_place": ("in_place", {}, [{"M": 1}, {"M": 40}]),
@@ -74,7 +77,7 @@ CASES: dict[str, tuple[str, dict[str, object], list[Sizes]]] = {
 # The rest covers the same mechanisms in other mixtures.
 QUICK = {
     "gemm", "gemm_bias_relu", "split_k", "odd_tiles", "odd_float", "gelu", "two_products",
-    "two_types", "in_place", "attention", "half_tn", "bytes_nn", "bytes_tn", "brain_nt",
+    "two_types", "in_place", "attention", "gated", "half_tn", "bytes_nn", "bytes_tn", "brain_nt",
 }  # fmt: skip
 
 
@@ -146,3 +149,35 @@ def test_product_texts_are_as_wide_as_a_page(case: str) -> None:
     text = lowered(source(name), defines).text
     assert max(len(line) for line in text.split("\n")) <= 100
     assert text.count("#include") == 1
+
+
+# A round too many, where K is 0, would change the sums of the other product.
+CHANGED = {
+    "other_cleared": (("W_tile, gate, ", "W_tile, gate, clear_accum=True, "),),
+    "one_side": (
+        ("W: T.Tensor((N, K)", "W: T.Tensor((N, 64)"),
+        ("W[bx * block_N, k * block_K]", "W[bx * block_N, 0]"),
+    ),
+    "written_again": (
+        ("T.gemm(X_tile, W_tile", f"T.clear(X_tile)\n{' ' * 16}T.gemm(X_tile, W_tile"),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_a_round_that_may_change_other_sums_is_refused(change: str, tmp_path: Path) -> None:
+    text = source("gated").read_text()
+    for old, new in CHANGED[change]:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    path = tmp_path / "gated.py"
+    path.write_text(text)
+    with pytest.raises(InputError) as raised:
+        lowered(path, {})
+    found = raised.value.diagnostic
+    lines = text.splitlines()
+    assert found.code == "T2C571"
+    assert found.span is not None and "T.clear(value)" in lines[found.span.line - 1]
+    (note,) = found.notes
+    assert note.text.startswith("this loop may run no round")
+    assert note.span is not None and "for k in" in lines[note.span.line - 1]

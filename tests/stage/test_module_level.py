@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tile2c.transpile import pipeline
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.stage import parse_defines
@@ -157,3 +158,49 @@ def test_a_tuner_gives_its_first_configuration(program: Make) -> None:
     assert "block = 128" in result.kernels["scaled"].text
     assert "T.reinterpret(T.cast(1, T.uint8), T.float8_e5m2)" in result.kernels["scaled"].text
     assert "block = 96" in result.kernels["filled"].text
+
+
+FACTORY = """
+def scale(M, N, bM=16):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(M, bM), threads=128) as bx:
+            for i, j in T.Parallel(bM, N):
+                B[bx * bM + i, j] = A[bx * bM + i, j] * 2.0
+    return main
+
+"""
+JIT = "\n@tilelang.jit(out_idx=[-1])" + FACTORY
+ONE = {
+    "jit": JIT + "kernel = scale(100, 64)",
+    "main guard": JIT + "if __name__ == '__main__':\n    kernel = scale(100, 64)",
+    "run-time sizes": JIT + "kernel = scale(T.dynamic('M'), T.dynamic('N'))",
+    "compiled": FACTORY + "kernel = tilelang.compile(scale(100, 64), out_idx=[-1])",
+    "compiled by name": FACTORY + "func = scale(100, 64)\nk = tilelang.compile(func, out_idx=[-1])",
+    "plain": FACTORY + "kernel = scale(100, 64)",
+    "equal calls": JIT + "one = scale(100, 64)\ntwo = scale(100, N=64)",
+    "its own name": JIT + "scale = scale(100, 64)",
+    "not assigned": JIT + "scale(100, 64)",
+}
+TWO = {
+    "jit": JIT + "one = scale(100, 64)\ntwo = scale(100, 128)",
+    "compiled": FACTORY + "one = tilelang.compile(scale(100, 64))\n"
+    "two = tilelang.compile(scale(100, 128))",
+    "in one statement": JIT + "one, two = scale(100, 64), scale(100, 128)",
+    "in a list": JIT + "kernels = [scale(100, n) for n in (64, 128)]",
+}
+
+
+@pytest.mark.parametrize("spelling", ONE)
+def test_a_kernel_of_the_module_is_written_once(program: Make, spelling: str) -> None:
+    result = program(ONE[spelling])
+    result.must_be_fine()
+    assert list(result.kernels) == ["scale"]
+    assert ("\nM = 100\nN = 64\n" in result.text) == (spelling != "run-time sizes")
+
+
+@pytest.mark.parametrize("spelling", TWO)
+def test_two_kernels_of_the_module_are_named_by_what_differs(program: Make, spelling: str) -> None:
+    result = program(TWO[spelling])
+    result.must_be_fine()
+    assert list(result.kernels) == ["scale_N64", "scale_N128"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from tile2c.transpile.diagnostics.diagnostic import failure
+from tile2c.transpile.diagnostics.diagnostic import Note, failure
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Logical, const
@@ -113,8 +113,11 @@ class _Beginner:
                 if not {stmt.a.buffer.name, stmt.b.buffer.name} & empty:
                     return False
                 continue
+            if isinstance(stmt, forms.Gemm) and _adds_zeros(stmt, empty):
+                continue
             if not isinstance(stmt, forms.Let) and not self.stays_inside(stmt, loop):
                 return False
+            empty -= {b.name for inner in walk.statements((stmt,)) for b in walk.writes(inner)}
             if not isinstance(stmt, forms.Copy) or stmt.src.buffer.scope != "global":
                 continue
             for part, bound in zip(stmt.src.ranges, stmt.src.buffer.shape, strict=True):
@@ -139,11 +142,23 @@ class _Beginner:
     def unmade(self, stmt: Stmt, begun: Begin) -> Exception:
         return failure(
             "T2C571",
-            f"{begun.sums.name} is cleared here, but this statement may leave it without any "
+            f"{begun.sums.name} is cleared here, but what follows may leave it without any "
             "product, and the cube core has no other way to set its sums",
-            stmt.span or begun.span,
+            begun.span or stmt.span,
+            notes=() if stmt is begun else (Note(_doubt(stmt, begun.sums.name), stmt.span),),
             help="let T.clear be followed by T.gemm, or by a loop over tiles of K with it inside",
         )
+
+
+def _adds_zeros(gemm: forms.Gemm, empty: Collection[str]) -> bool:
+    """Whether a product of two operands that are zeros everywhere leaves its sums as they are."""
+    return gemm.clear == _NEVER and gemm.a.buffer.name in empty and gemm.b.buffer.name in empty
+
+
+def _doubt(stmt: Stmt, name: str) -> str:
+    if isinstance(stmt, forms.For | forms.Pipelined):
+        return f"this loop may run no round, and a round too many would not leave {name} at zeros"
+    return f"this is the next statement that uses {name}, and it may do so without a product"
 
 
 def _readers(body: tuple[Stmt, ...], name: str) -> int:
