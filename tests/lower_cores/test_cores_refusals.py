@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from cores_harness import HEADER, lowered
 from tile2c.transpile.diagnostics import Diagnostic, InputError
+from tile2c.transpile.ir.dtypes import DType
+from tile2c.transpile.lower.cores.conversions import no_conversion
+from tile2c.transpile.targets.cores import Conversion, CoresTarget
 
 FRAME = """
 @tilelang.jit(out_idx=[-1])
@@ -82,3 +87,36 @@ def test_element_types_without_a_vector_form(tmp_path: Path) -> None:
     path = tmp_path / "refused.py"
     path.write_text(HEADER + FRAME.format(dtype="float64", body=" " * 12 + "T.clear(m)"), "utf-8")
     assert refusal(path).code == "T2C522"
+
+
+def test_bytes_are_no_transpose_and_the_type_is_to_blame(tmp_path: Path) -> None:
+    path = tmp_path / "refused.py"
+    body = " " * 12 + "for i, j in T.Parallel(block_N, block_M):\n" + " " * 16 + "y[i, j] = x[j, i]"
+    path.write_text(HEADER + FRAME.format(dtype="int8", body=body), "utf-8")
+    found = refusal(path)
+    assert found.code == "T2C539"
+    assert "exchanges rows and columns of x" in found.message
+    assert found.message.endswith("does not transpose int8")
+    assert found.help == "convert it to float16 by T.copy first, and transpose that"
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "help"),
+    [
+        (
+            "float32",
+            "float8_e4m3fn",
+            "the vector unit of this target has no float8_e4m3fn: use another type",
+        ),
+        ("a", "b", "go through c or d"),
+        ("b", "float32", "from b it reaches a"),
+    ],
+)
+def test_conversions_that_are_missing(src: str, dst: str, help: str) -> None:
+    way = Conversion(modes=("x",))
+    pairs = [("float32", "a"), ("a", "c"), ("a", "d"), ("c", "b"), ("d", "b"), ("b", "a")]
+    target = SimpleNamespace(conversions=dict.fromkeys(pairs, way))
+    types = [DType(name=name, kind="float", bits=8) for name in (src, dst)]
+    found = no_conversion(*types, cast(CoresTarget, target), None).diagnostic
+    assert found.message == f"the vector unit does not convert {src} to {dst}"
+    assert found.help == help

@@ -17,6 +17,7 @@ from tile2c.transpile.lower.cores import squares
 from tile2c.transpile.lower.cores.calls import Calls, Shape, moved
 from tile2c.transpile.lower.cores.columns import copy_column
 from tile2c.transpile.lower.cores.context import Context, size_of, width_of
+from tile2c.transpile.lower.cores.conversions import no_conversion
 from tile2c.transpile.lower.cores.exchange import Exchange
 from tile2c.transpile.lower.cores.extents import Clip, clip_of, is_min, long_dims, positive
 from tile2c.transpile.lower.cores.layouts import Layout, long_offset, plus, times
@@ -466,12 +467,7 @@ def convert(dst: Value, src: Value, calls: Calls, context: Context, stmt: forms.
     """dst = src in another element type."""
     found = context.target.conversions.get((src.dtype.name, dst.dtype.name))
     if found is None:
-        raise failure(
-            "T2C540",
-            f"the vector unit does not convert {src.dtype} to {dst.dtype}",
-            stmt.span,
-            help="go through float32 or float16",
-        )
+        raise no_conversion(src.dtype, dst.dtype, context.target, stmt.span)
     steps = (*(DTYPES[name] for name in found.through), dst.dtype)
     given = src
     for step, how in zip(steps, found.modes, strict=True):

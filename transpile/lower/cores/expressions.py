@@ -29,6 +29,7 @@ from tile2c.transpile.ir.expr import (
     const,
 )
 from tile2c.transpile.lower.cores.calls import Calls, number_of
+from tile2c.transpile.lower.cores.conversions import no_conversion
 from tile2c.transpile.lower.cores.functions import Functions
 from tile2c.transpile.lower.cores.layouts import Layout
 from tile2c.transpile.lower.cores.masks import Masks
@@ -338,6 +339,8 @@ class Vectors:
                 )
                 if last in found and self.calls.turns(value):
                     return value if stored else self.turned(value)
+                if last in found:
+                    raise _not_turned(name, dtype, span)
         raise self._strided(name, span)
 
     def turned(self, value: Value) -> Value:
@@ -493,12 +496,7 @@ class Vectors:
             return replace(a, dtype=dtype, expr=Cast(dtype=dtype, a=a.number))
         found = self.tiles.target.conversions.get((a.dtype.name, dtype.name))
         if found is None:
-            raise failure(
-                "T2C540",
-                f"the vector unit does not convert {a.dtype} to {dtype}",
-                span,
-                help="go through float32 or float16",
-            )
+            raise no_conversion(a.dtype, dtype, self.tiles.target, span)
         steps = (*(DTYPES[name] for name in found.through), dtype)
         for number, (step, how) in enumerate(zip(steps, found.modes, strict=True)):
             out = self.result(a.kind, step, want if number == len(steps) - 1 else None, a)
@@ -565,3 +563,14 @@ def _cast(expr: Expr, dtype: DType) -> Expr:
 def _widened_select(expr: Select, wide: DType) -> Select:
     a, b = Cast(dtype=wide, a=expr.a), Cast(dtype=wide, a=expr.b)
     return replace(expr, dtype=wide, a=a, b=b)
+
+
+def _not_turned(name: str, dtype: DType, span: Span | None) -> InputError:
+    small = dtype.bits == 8 and dtype.is_integer  # float16 holds each of its values
+    return failure(
+        "T2C539",
+        f"this exchanges rows and columns of {name}, and the vector unit does not "
+        f"transpose {dtype}",
+        span,
+        help="convert it to float16 by T.copy first, and transpose that" if small else None,
+    )
