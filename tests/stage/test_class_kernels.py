@@ -90,3 +90,28 @@ def test_an_object_of_the_module_is_not_made_again(program: Make) -> None:
     text = SCALE + "\n\nmade = Scale(512, 32).kernel()\n"
     result = program(text)
     assert list(result.kernels) == ["scaled"]
+
+
+def test_two_kernels_of_the_module_by_one_method(program: Make) -> None:
+    text = """
+    class Op:
+        def __init__(self, M, N):
+            self.M, self.N = M, N
+
+        def fill(self):
+            M, N = self.M, self.N
+
+            @T.prim_func
+            def main(A: T.Tensor((M, N), "float32")):
+                with T.Kernel(T.ceildiv(M, 16), threads=128) as bx:
+                    for i, j in T.Parallel(16, N):
+                        A[bx * 16 + i, j] = 2.0
+
+            return main
+
+    one = Op(100, 64).fill()
+    two = Op(100, 128).fill()
+    """
+    result = program(text)
+    result.must_be_fine()
+    assert list(result.kernels) == ["fill_N64", "fill_N128"]

@@ -105,7 +105,8 @@ def find_roots(source: Source, diagnostics: Diagnostics, device: Device) -> list
         if closure is not None and closure.source is source:
             root = _root_of(ev, cell.name, cell.value, closure)
             roots += [root] if root is not None else []
-    inside = {id(part) for root in roots for part in (root.node,)}
+    met = [id(root.node) for root in roots]
+    inside = {node for node in met if met.count(node) == 1}  # of several, the method makes each
     for method in class_kernels.methods(scope, source):
         if not inside & {id(part) for part in ast.walk(method.closure.node)}:
             root = _root_of_method(ev, method)
