@@ -179,12 +179,54 @@ def functions(
 
     A program that asks for the device is answered for the first of the targets.
     """
+    for kernel, function, problems in _built(request, diagnostics):
+        if function is not None:
+            diagnostics.items.extend(problems.items)
+            yield kernel, _with_options(request, kernel, function)
+        else:
+            diagnostics.items.extend(_blamed(request, kernel, problems).items)
+
+
+def _built(
+    request: Request, diagnostics: Diagnostics
+) -> Iterator[tuple[NormalKernel, forms.Function | None, Diagnostics]]:
+    """Every kernel with its tile IR and what is said about it, None for those with errors."""
     from tile2c.transpile.ir.build import build
 
     for kernel in _normal_kernels(request, diagnostics):
-        function = _attempt(diagnostics, build, kernel, diagnostics)
-        if function is not None:
-            yield kernel, _with_options(request, kernel, function)
+        own = Diagnostics()
+        yield kernel, _attempt(own, build, kernel, own), own
+
+
+def _blamed(request: Request, kernel: NormalKernel, problems: Diagnostics) -> Diagnostics:
+    """The problems of a kernel; one message for them where values of `-D` bring them."""
+    from tile2c.transpile.stage.defines import UnknownName
+    from tile2c.transpile.stage.values import MISSING, Missing, Value
+    from tile2c.transpile.stage.wrong_defines import one_message, to_blame
+
+    if request.variants or not request.defines.values or not problems.failed:
+        return problems
+    values, one = request.defines, (kernel.name,)
+    usual: dict[str, Value] = {}  # parameters of the last kernel that was made without errors
+
+    def passes(others: Defines) -> bool:
+        try:
+            made = list(_built(replace(request, defines=others, kernels=one), Diagnostics()))
+        except UnknownName:
+            return False
+        same = [found for found in made if found[0].name == kernel.name]
+        good = bool(same) and all(function is not None for _, function, _ in same)
+        if good:
+            usual.update(same[0][0].parameters)
+        return good
+
+    def given(name: str) -> Value | Missing:
+        return values.find(name, one)
+
+    names = to_blame(values, frozenset(one), passes)
+    if not names:
+        return problems
+    return one_message(problems, names, given, lambda name: usual.get(name, MISSING))
 
 
 def _with_options(

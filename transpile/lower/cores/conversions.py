@@ -17,6 +17,7 @@ def no_conversion(src: DType, dst: DType, target: CoresTarget, span: Span | None
         name for name in known if (src.name, name) in pairs and (name, dst.name) in pairs
     )
     reached = sorted(other for name, other in pairs if name == src.name)
+    help: str | None
     if foreign:
         help = f"the vector unit of this target has no {' and no '.join(foreign)}: use another type"
     elif between:
