@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Binary, Expr, const
+from tile2c.transpile.ir.expr import Binary, Buffer, Expr, const
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CCall, Do, Element
 from tile2c.transpile.lower.simt.context import Context
@@ -24,6 +24,15 @@ def do(function: str, *args: Expr, template: tuple[Expr, ...] = (), remark: str 
 def barrier(name: str, stage: Expr) -> Element:
     """`full[ring.stage]`."""
     return Element(dtype=INT32, array=name, subscripts=(stage,))
+
+
+def pin(ctx: Context, sums: Buffer) -> Do:
+    """Uses of the sums stay on their side of this point."""
+    if sums.dtype.name == "int32":
+        ctx.need("pin", type="int", register="r")
+    else:
+        ctx.need("pin")
+    return do("pin", b.local(sums.name))
 
 
 def flipped(phase: Expr) -> Expr:

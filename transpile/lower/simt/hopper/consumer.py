@@ -13,7 +13,7 @@ from tile2c.transpile.lower.plan import CStmt, Do, Loop, Section
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames
-from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, call, do
+from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, call, do, pin
 from tile2c.transpile.lower.simt.hopper.delayed import DelayedRounds, two_products
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
 from tile2c.transpile.lower.simt.hopper.neighbours import released
@@ -252,11 +252,7 @@ class ConsumerLowering(BlockLowering):
 
     def pin(self, name: str) -> Do:
         products = (x for batch in self.roles.batches for x in batch)
-        if any(x.c.buffer.name == name and x.c.buffer.dtype.name == "int32" for x in products):
-            self.ctx.need("pin", type="int", register="r")
-        else:
-            self.ctx.need("pin")
-        return do("pin", b.local(name))
+        return pin(self.ctx, next(x.c.buffer for x in products if x.c.buffer.name == name))
 
 
 def overwritten_sums(

@@ -7,7 +7,7 @@ from math import lcm
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.expr import Expr, Var, const
+from tile2c.transpile.ir.expr import Buffer, Expr, Var, const
 from tile2c.transpile.ir.forms import (
     BulkCopy,
     For,
@@ -236,10 +236,10 @@ class ByHand(ordinary.LoweredLaunch):
             for dim in reversed(part.map.dims):
                 if dim not in self.positive and not ctx.facts.at_least(dim, 1):
                     self.positive.append(dim)
-        sums: dict[tuple[int, int], list[str]] = {}
+        sums: dict[tuple[int, int], list[Buffer]] = {}
         for product in self.products.values():
             if product.gemm.asynchronous:
-                sums.setdefault(product.team, []).append(product.gemm.c.buffer.name)
+                sums.setdefault(product.team, []).append(product.gemm.c.buffer)
         return Schedule(
             products=self.products,
             tiles=tiles,

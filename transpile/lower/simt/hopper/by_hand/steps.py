@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Expr, Var, const
+from tile2c.transpile.ir.expr import Buffer, Expr, Var, const
 from tile2c.transpile.ir.forms import (
     AuthorSync,
     BarrierArrive,
@@ -48,7 +48,7 @@ from tile2c.transpile.lower.simt.hopper.by_hand.fences import Fences, ordinary_u
 from tile2c.transpile.lower.simt.hopper.by_hand.products import Product, multiply
 from tile2c.transpile.lower.simt.hopper.by_hand.registers import at_start
 from tile2c.transpile.lower.simt.hopper.by_hand.tiles import Tile
-from tile2c.transpile.lower.simt.hopper.calls import do
+from tile2c.transpile.lower.simt.hopper.calls import do, pin
 from tile2c.transpile.lower.simt.steps import Access, Node, Step
 from tile2c.transpile.lower.simt.teams import team_of
 from tile2c.transpile.lower.simt.values import Place, convert, global_element, shared_element
@@ -64,7 +64,7 @@ class Schedule:
     boxes: dict[int, Boxes]  # by identity of the copy
     single: frozenset[str]  # barriers that are named without an index
     fences: Fences
-    sums: dict[tuple[int, int], tuple[str, ...]]  # team -> sums that its waits complete
+    sums: dict[tuple[int, int], tuple[Buffer, ...]]  # team -> sums that its waits complete
 
 
 class HandLowering(BlockLowering):
@@ -106,8 +106,7 @@ class HandLowering(BlockLowering):
             case Order():
                 return [self._order(stmt)]
             case Hold():
-                self.ctx.need("pin")
-                return [self._call(stmt, "pin", b.local(stmt.buffer.name))]
+                return [_step(stmt, replace(pin(self.ctx, stmt.buffer), remark=stmt.remark))]
             case SetRegisters():
                 return [self._registers(stmt)]
             case Pipelined():
@@ -284,7 +283,7 @@ class HandLowering(BlockLowering):
         for name in ("mma_begin", "mma_commit"):
             ctx.need(name)
         lone = product.team[1] == 128
-        pins = self._pins((stmt.c.buffer.name,))
+        pins = self._pins((stmt.c.buffer,))
         body: list[CStmt] = [*pins, do("mma_begin"), multiply(ctx, product, self.schedule.tiles)]
         body.append(do("mma_commit"))
         if not stmt.asynchronous:
@@ -304,15 +303,12 @@ class HandLowering(BlockLowering):
         )
         return Step(body=(section,), accesses=tuple(dict.fromkeys(reads)), quote=stmt.quote)
 
-    def _pins(self, names: Sequence[str]) -> list[CStmt]:
+    def _pins(self, sums: Sequence[Buffer]) -> list[CStmt]:
         """Sums that ordinary statements of the loop use too stay on their side of what orders them."""
         inside = self.schedule.fences.touched
         if self.around is not None:
             inside = frozenset(ordinary_uses(self.around))
-        found = [name for name in names if name in inside]
-        if found:
-            self.ctx.need("pin")
-        return [do("pin", b.local(name)) for name in found]
+        return [pin(self.ctx, x) for x in sums if x.name in inside]
 
     def _serial(
         self, stmt: For | Pipelined, var: Var, start: Expr, stop: Expr, step: int, unroll: bool
