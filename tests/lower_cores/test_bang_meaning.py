@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cores_harness import compare, program
+from cores_harness import compare, lowered, program
 from test_cores_meaning import CASES, ROWS
+from tile2c.transpile.diagnostics import InputError
 
 OTHER = "bang:mtp_592"
 FIRST = "bang:mtp_372"
@@ -108,3 +109,15 @@ def test_flash_attention(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rows", [4, pytest.param(40, marks=pytest.mark.slow)])
 def test_softmax_of_several_rows_a_block(rows: int, tmp_path: Path) -> None:
     compare(program("softmax"), tmp_path, {"N": 100, "block_M": rows}, ROWS, FIRST)
+
+
+def test_strips_past_the_last_row_do_nothing(tmp_path: Path) -> None:
+    sizes = [{"M": 5, "N": 70}, {"M": 200, "N": 30}]
+    compare(program("strips_and_wholes"), tmp_path, {"block_M": 256}, sizes, OTHER)
+
+
+def test_sums_into_a_tensor_are_not_taken_once_a_strip() -> None:
+    lowered(program("strips_and_wholes"), {}, OTHER)
+    with pytest.raises(InputError) as refused:
+        lowered(program("strips_and_wholes"), {"sums": True}, OTHER)
+    assert refused.value.diagnostic.code == "T2C556"

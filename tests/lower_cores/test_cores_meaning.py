@@ -49,6 +49,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "rmsnorm": ({"N": 100}, ROWS),
     "top_k": ({"N": 130, "block_M": 5}, ROWS),
     "row_strips": ({}, PLANES),
+    "strips_and_wholes": ({}, [{"M": m, "N": n} for m, n in ((5, 70), (70, 500), (200, 30))]),
     "rows_of_a_tile": ({}, PLANES),
     "scans": ({}, [{"M": 1, "N": 1}, {"M": 7, "N": 257}]),
     "cumsum": ({}, PLANES),
@@ -68,7 +69,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
 # The rest covers the same mechanisms in other mixtures.
 QUICK = {
     "add", "row_sum", "bfloat16", "part_of_a_tile", "conditions", "control", "halves", "online_softmax",
-    "planes", "reductions", "row_strips", "single_elements", "turned",
+    "planes", "reductions", "row_strips", "strips_and_wholes", "single_elements", "turned",
     "integers_compared", "scans", "cumsum", "bytes_computed", "permuted",
 }  # fmt: skip
 

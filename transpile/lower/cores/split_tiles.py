@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
-from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Expr, Load, Var, const
+from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Expr, Load, Logical, Var, const
 from tile2c.transpile.ir.forms import Range, Region, Stmt
 from tile2c.transpile.lower.cores.extents import Edges, Key, is_min, long_dims
 from tile2c.transpile.lower.cores.gather import Gather
@@ -70,16 +70,22 @@ def _stores_follow(launch: forms.Launch, edges: Edges, root: Key) -> bool:
     for stmt in walk.statements(launch.body):
         for expr in walk.expressions(stmt):
             read |= {load.buffer.name for load in walk.loads(expr) if load.buffer.scope == "global"}
+        if isinstance(stmt, forms.AtomicTile) and not _cut_with(stmt.src, edges, root):
+            return False  # each strip would add the whole tile once more
         if not isinstance(stmt, forms.Copy):
             continue
         for tensor, tile in ((stmt.src, stmt.dst), (stmt.dst, stmt.src)):
             if tensor.buffer.scope != "global":
                 continue
             (read if tensor is stmt.src else written).add(tensor.buffer.name)
-            roots = {edges.root(("tile", tile.buffer.name, dim)) for dim in long_dims(tile)}
-            if root not in roots:
+            if not _cut_with(tile, edges, root):
                 apart.add(tensor.buffer.name)
     return not (read & written & apart)
+
+
+def _cut_with(tile: Region, edges: Edges, root: Key) -> bool:
+    """Whether a dimension of the tile is of the class."""
+    return root in {edges.root(("tile", tile.buffer.name, dim)) for dim in long_dims(tile)}
 
 
 def split(
@@ -93,8 +99,7 @@ def stores_all(launch: forms.Launch, edges: Edges, root: Key) -> bool:
     """Whether each store is cut with the class: a strip outside the tensors has nothing to do."""
     for stmt in walk.statements(launch.body):
         if isinstance(stmt, forms.Copy) and stmt.dst.buffer.scope == "global":
-            dims = long_dims(stmt.src)
-            if root not in {edges.root(("tile", stmt.src.buffer.name, dim)) for dim in dims}:
+            if not _cut_with(stmt.src, edges, root):
                 return False
     return True
 
@@ -120,9 +125,13 @@ class _Splitter:
                 self.buffers[buffer.name] = replace(buffer, shape=shape)
         body = tuple(self.statement(stmt) for stmt in launch.body)
         clip = self.edges.live.get(self.cut.root)
-        if clip is not None and stores_all(launch, self.edges, self.cut.root):
+        if clip is not None:
             first = plus(clip.start, self.start)
-            inside = Compare(dtype=BOOL, op="<", a=first, b=clip.bound)
+            inside: Expr = Compare(dtype=BOOL, op="<", a=first, b=clip.bound)
+            if not stores_all(launch, self.edges, self.cut.root):
+                # what is stored whole is stored by the first strip; the others would store it again
+                leads = Compare(dtype=BOOL, op="==", a=self.strip, b=const(0))
+                inside = Logical(dtype=BOOL, op="or", a=leads, b=inside)
             body = (forms.If(condition=inside, then=body),)
         loop = forms.For(
             kind="serial",
