@@ -34,7 +34,12 @@ with tails, compiles it and runs it; CI does some cells anew and compares.
 - **c**: the text compiles. With what is said above each table; without it there is no compiler to try.
 - **e**: run by the emulator with races and memory checked, it finds nothing, and the outputs are those of the
   interpreter of the tile program in float64.
-- A code (see [errors.md](errors.md)) stands where the sample is refused.
+- A code (see [errors.md](errors.md)) stands where the sample is refused: T2C557, T2C522 and T2C540 for
+  8-bit floats that the chip does not have, T2C590 for barriers and copies that only Hopper has, T2C538
+  for parts of a row that would have to start at multiples of 32 bytes.
+
+Sizes and choices are those of tests/dialects/sample_sizes.py: odd, with tails, and small. A sample that is
+refused at them may run with others (conv2d on Ascend C: with channels in multiples of 32 bytes).
 """
 Table = dict[tuple[str, str], Cell]
 FAILED = ("C?", "E?")
