@@ -4,7 +4,7 @@ A run of the command defines more than two hundred of them, and `@dataclass(froz
 compiles six methods for each from text, which took a quarter of the run. Here `__init__` alone is
 compiled, when the first value is made; comparison, hash and text are closures over the fields. That
 nothing assigns to a field is for the type checker to say. `fields`, `field`, `replace` and
-`is_dataclass` work as ever.
+`is_dataclass` work as ever; ClassVar, InitVar and KW_ONLY are refused.
 """
 
 from __future__ import annotations
@@ -55,6 +55,9 @@ def record(
 def _described(plain: type, kw_only: bool) -> tuple[Field[Any], ...]:
     """The fields, of a dataclass without methods. `dataclass` would search the text of each type."""
     types = vars(plain).get("__annotations__", {})
+    for name, text in types.items():
+        if any(word in str(text) for word in ("ClassVar", "InitVar", "KW_ONLY")):
+            raise TypeError(f"{plain.__name__}.{name}: records have plain fields only")
     plain.__doc__ = plain.__doc__ or plain.__name__  # or its signature is worked out
     plain.__annotations__ = dict.fromkeys(types, object)
     dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=kw_only)(plain)
@@ -94,12 +97,21 @@ def methods_of(
 
 
 def _init_when_used(known: tuple[Field[Any], ...], last: str) -> Callable[..., None]:
-    """An `__init__` that puts the compiled one into its place when it is called first."""
+    """An `__init__` that puts the compiled one into its place when it is called first.
+
+    It goes on working for whoever kept it, or calls it while another thread puts that one into its place.
+    """
+    compiled: Callable[..., None] | None = None
 
     def init(self: Any, *values: Any, **named: Any) -> None:
-        owner = next(kind for kind in type(self).__mro__ if vars(kind).get("__init__") is init)
-        compiled = _init(owner, known, last)
-        owner.__init__ = compiled  # type: ignore[misc]
+        nonlocal compiled
+        if compiled is None:
+            owners = (kind for kind in type(self).__mro__ if vars(kind).get("__init__") is init)
+            owner = next(owners, type(self))
+            made = _init(owner, known, last)
+            if vars(owner).get("__init__") is init:
+                owner.__init__ = made  # type: ignore[misc]
+            compiled = made
         compiled(self, *values, **named)
 
     return init

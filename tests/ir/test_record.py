@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import field, fields, is_dataclass, replace
+from threading import Barrier, Thread
+from typing import ClassVar
 
 import pytest
 from tile2c.transpile.record import record
@@ -59,3 +61,43 @@ def test_fields_and_replace_are_the_standard_ones() -> None:
 def test_slots_leave_no_room_for_other_names() -> None:
     with pytest.raises(AttributeError):
         Point(1).z = 1  # type: ignore[attr-defined]
+
+
+def test_first_values_may_be_made_by_several_threads() -> None:
+    for _ in range(20):
+
+        @record
+        class Fresh:
+            x: int
+
+        start, made = Barrier(4), []
+
+        def make(fresh: type = Fresh, start: Barrier = start, made: list[object] = made) -> None:
+            start.wait()
+            made.append(fresh(1))
+
+        threads = [Thread(target=make) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert made == [Fresh(1)] * 4
+
+
+def test_a_kept_init_goes_on_working() -> None:
+    @record
+    class Fresh:
+        x: int
+
+    kept = Fresh.__init__
+    point = Fresh(1)
+    kept(point, 2)
+    assert point.x == 2
+
+
+def test_what_is_no_plain_field_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"Odd\.known: records have plain fields only"):
+
+        @record
+        class Odd:
+            known: ClassVar[int] = 1

@@ -207,3 +207,12 @@ def test_the_smaller_of_numbers_that_tensors_hold(target: str, tmp_path: Path) -
     x = rng.standard_normal((9, 16)).astype(np.float32)
     n = rng.integers(-2, 9, (7,)).astype(np.int32)
     agrees(program("looked_up"), tmp_path, target, {}, [x, n, np.zeros((7, 16), np.float32)])
+
+
+@pytest.mark.parametrize("target", [ASCEND, BANG])
+@pytest.mark.parametrize("value", ["element", "zero"])
+def test_rows_from_a_length_on_get_a_value(value: str, target: str, tmp_path: Path) -> None:
+    a, v, n = np.ones((64, 64), np.float32), np.full(8, 7, np.float32), np.full(8, 10, np.int32)
+    given = [a, v, n, np.zeros_like(a)]
+    agrees(program("rows_filled"), tmp_path, target, {"value": value}, given)
+    assert given[3][10, 0] == (7 if value == "element" else 0)

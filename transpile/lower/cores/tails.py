@@ -8,11 +8,13 @@ why     a copy leaves out rows for nothing, and what else touches an operand of 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import copysign
 
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import (
     Binary,
+    Cast,
     Compare,
     CompareOp,
     Const,
@@ -139,12 +141,10 @@ def _same(expr: Expr, tile: str, index: tuple[Var, ...]) -> bool:
 
 
 def _zero(expr: Expr) -> bool:
-    while not isinstance(expr, Const):
-        inner = walk.children(expr)
-        if len(inner) != 1:
-            return False
-        (expr,) = inner
-    return not expr.value
+    """Whether it is the 0 that stands in for what lies outside a tensor: -0.0 is another number."""
+    while isinstance(expr, Cast):
+        expr = expr.a
+    return isinstance(expr, Const) and not expr.value and copysign(1.0, expr.value) > 0
 
 
 def _one(extent: Expr) -> bool:
