@@ -163,6 +163,43 @@ def test_a_wrong_command_line_is_status_2(
     assert message in capsys.readouterr().err
 
 
+def test_conflict_marks_are_all_that_is_said(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (out / "add.cu").open("a") as stream:
+        stream.write("<<<<<<< ours\n=======\n>>>>>>> theirs\n")
+    assert run() == 1
+    shown = capsys.readouterr()
+    assert "T2C703" in shown.err and "holds conflict marks" in shown.err
+    assert "it runs as it is" not in shown.err and shown.out == ""
+
+
+def test_a_folder_of_one_target_names_the_output_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    entries = [
+        manifests.add_entry(file=f"cuda_{arch}/add.cu", target=f"cuda:{arch}")
+        for arch in ("sm_80", "sm_90a")
+    ]
+    manifests.write(Path("k"), *entries)
+    Path("k/cuda_sm_90a").mkdir(exist_ok=True)
+    assert main(["run", "k/cuda_sm_90a"]) == 2
+    assert "help: k --target cuda:sm_90a" in capsys.readouterr().err
+    assert main(["run", "k/cuda_sm_70"]) == 2
+    assert "tile2c INPUT.py -o k/cuda_sm_70" in capsys.readouterr().err
+
+
+def test_a_backend_of_another_family_is_named(
+    out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["run", "out", "--backend", "hip", "--target", "cuda:sm_80"]) == 2
+    error = capsys.readouterr().err
+    assert "add is there for cuda:sm_80, which the backend hip does not run" in error
+    assert "help: --backend cuda | emulate" in error
+    monkeypatch.setenv("TILE2C_BACKEND", "hip")
+    assert main(["run", "out"]) == 2
+    assert "--backend cuda | emulate" in capsys.readouterr().err
+
+
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "-h"]) == 0
     text = capsys.readouterr().out

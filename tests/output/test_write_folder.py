@@ -285,6 +285,60 @@ def test_force_replaces_another_specialisation_and_saves_its_edits(tmp_path: Pat
     assert check(tmp_path, second, scope=scope, pristine=True) == []
 
 
+BOTH = replace(SCOPE, targets=("cuda:sm_80", "cuda:sm_90a"))
+
+
+@pytest.mark.parametrize("flat_first", [True, False])
+@pytest.mark.parametrize("other", ["source", "specialisation"])
+def test_a_name_held_in_the_other_layout_is_an_error(
+    tmp_path: Path, flat_first: bool, other: str
+) -> None:
+    def made(scope: Scope, *, first: bool) -> tuple[list[GeneratedKernel], Scope]:
+        source = "gemm.py" if first or other == "specialisation" else "other.py"
+        block = 128 if first or other == "source" else 64
+        scope = replace(scope, sources=(source,), defines=(f"block={block}",))
+        parameters = {"block": block}
+        targets = scope.targets
+        return [kernel(target=t, source=source, parameters=parameters) for t in targets], scope
+
+    layouts = (SCOPE, BOTH) if flat_first else (BOTH, SCOPE)
+    file = "gemm.cu" if flat_first else "cuda_sm_80/gemm.cu"
+    kernels, scope = made(layouts[0], first=True)
+    assert run(tmp_path, *kernels, scope=scope) == []
+    before = snapshot(tmp_path)
+    kernels, scope = made(layouts[1], first=False)
+    assert run(tmp_path, *kernels, scope=scope) == ["T2C602"]
+    assert "T2C602" in check(tmp_path, *kernels, scope=scope)
+    assert snapshot(tmp_path) == before
+    forced = run(tmp_path, *kernels, scope=scope, force=True)
+    assert forced == (["T2C602"] if other == "source" else [])
+    (tmp_path / file).unlink(missing_ok=True)  # a file that somebody removed is free again
+    assert run(tmp_path, *kernels, scope=scope) == []
+    assert check(tmp_path, *kernels, scope=scope) == []
+    entries = json.loads((tmp_path / "tile2c.json").read_text())["kernels"]
+    held = [(entry["name"], entry["target"]) for entry in entries]
+    assert len(held) == len(set(held)) and file not in snapshot(tmp_path)
+
+
+def test_force_leaves_an_edited_file_of_the_other_layout(tmp_path: Path) -> None:
+    run(tmp_path, kernel(), kernel(target="cuda:sm_90a"), scope=BOTH)
+    edit(tmp_path / "cuda_sm_80/gemm.cu", "2 * x", "x + x")
+    second, scope = kernel(parameters={"block": 64}), replace(SCOPE, defines=("block=64",))
+    diagnostics = Diagnostics()
+    assert write_folder(tmp_path, [second], scope, Policy(), diagnostics) is None
+    assert str(diagnostics.items[0].help).endswith("which was edited, stays as it is")
+    assert run(tmp_path, second, scope=scope, force=True) == ["T2C611"]
+    assert "x + x" in (tmp_path / "cuda_sm_80/gemm.cu").read_text()
+
+
+def test_an_equal_kernel_goes_where_the_layout_has_it(tmp_path: Path) -> None:
+    run(tmp_path, kernel(), kernel(target="cuda:sm_90a"), scope=BOTH)
+    assert run(tmp_path, kernel()) == []
+    files = set(snapshot(tmp_path))
+    assert {"gemm.cu", "cuda_sm_90a/gemm.cu"} <= files and "cuda_sm_80/gemm.cu" not in files
+    assert check(tmp_path, kernel()) == []
+
+
 def test_a_default_that_changed_in_the_source_is_the_same_specialisation(tmp_path: Path) -> None:
     run(tmp_path, kernel())
     assert run(tmp_path, kernel(parameters={"block": 64})) == []

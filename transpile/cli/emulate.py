@@ -25,7 +25,7 @@ Example:
       emulated/libtile2c_emulated.so -Wl,-rpath,'$ORIGIN/emulated' -o main
 
 The program is the one that runs on a device: it includes the vendor's headers and calls the launcher.
-Launchers in a vendor's own language (Ascend C) are put into C++ in FOLDER: compile those.
+Launchers in a vendor's own language (Ascend C, BANG C) are put into C++ in FOLDER: compile those.
 """
 
 

@@ -53,6 +53,7 @@ def run(arguments: Sequence[str]) -> int:
     record = _record(options)
     _check_options(options)
     kernel = _loaded(options, record, reporter)
+    _refuse_marks(Path(options.out) / kernel.record.file)
     return _run(options, kernel, reporter)
 
 
@@ -78,6 +79,32 @@ def _folder_for(name: str) -> str:
     return "out" if name.endswith(".py") else name
 
 
+def _folder_above(folder: Path) -> str | None:
+    """What to type for one of the sub-folders in which an output folder has its targets."""
+    from tile2c.runtime.records import read_records
+    from tile2c.transpile.output.layout import target_folder
+
+    try:
+        targets = sorted({record.target for record in read_records(folder.parent)})
+    except (FileNotFoundError, ValueError):
+        return None
+    name = folder.name
+    found = next((target for target in targets if target_folder(target) == name), None)
+    return found and f"{folder.parent.as_posix()} --target {found}"
+
+
+def _refuse_marks(file: Path) -> None:
+    """Conflict marks are told before anything that is true of an edited file."""
+    from tile2c.runtime.backends.texts import read_kernel
+
+    try:
+        read_kernel(file)
+    except ValueError as error:
+        raise failure("T2C703", str(error), None) from error
+    except OSError:  # told where the text is needed
+        return
+
+
 def _record(options: RunOptions) -> KernelRecord:
     """The one kernel that is meant; UsageProblem if that is not clear."""
     from tile2c.runtime.records import read_records
@@ -85,7 +112,10 @@ def _record(options: RunOptions) -> KernelRecord:
     try:
         records = read_records(Path(options.out))
     except FileNotFoundError as error:
-        how = f"`tile2c INPUT.py -o {_folder_for(options.out)}` writes one"
+        how = (
+            _folder_above(Path(options.out))
+            or f"`tile2c INPUT.py -o {_folder_for(options.out)}` writes one"
+        )
         raise UsageProblem("T2C003", str(error), how) from error
     except ValueError as error:
         raise failure("T2C607", str(error), None) from error
@@ -116,6 +146,7 @@ def _loaded(options: RunOptions, record: KernelRecord, reporter: Reporter) -> Ke
     backend = options.backend or os.environ.get("TILE2C_BACKEND") or None
     if options.check:
         backend = EMULATE
+    _check_family(options, record, backend)
     if backend is None:
         try:
             return load(options.out, None, options.target)[record.name]
@@ -130,13 +161,33 @@ def _loaded(options: RunOptions, record: KernelRecord, reporter: Reporter) -> Ke
         raise failure("T2C702", str(error), None) from error
 
 
-def _emulated_target(options: RunOptions, record: KernelRecord) -> str:
+def _check_family(options: RunOptions, record: KernelRecord, backend: str | None) -> None:
+    """A device runs the kernels of its own family."""
+    from tile2c.runtime.backends.choose import DEVICES
+
+    targets = _targets_meant(options, record)
+    families = sorted({target.partition(":")[0] for target in targets})
+    if backend not in DEVICES or backend in families:
+        return
+    raise UsageProblem(
+        "T2C001",
+        f"{record.name} is there for {', '.join(targets)}, which the backend {backend} does not run",
+        f"--backend {' | '.join((*families, EMULATE))}",
+    )
+
+
+def _targets_meant(options: RunOptions, record: KernelRecord) -> list[str]:
+    """The targets that OUT has the kernel for, as far as --target allows."""
     from tile2c.runtime.records import read_records
 
     same = [item for item in read_records(Path(options.out)) if item.name == record.name]
-    targets = sorted(
+    return sorted(
         item.target for item in same if options.target in (None, item.target, item.family)
     )
+
+
+def _emulated_target(options: RunOptions, record: KernelRecord) -> str:
+    targets = _targets_meant(options, record)
     if len(targets) > 1:
         raise UsageProblem(
             "T2C001",

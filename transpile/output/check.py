@@ -13,8 +13,8 @@ from tile2c.transpile.output.entries import entry_for, modules_of
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
 from tile2c.transpile.output.launchers import beside, with_launcher
 from tile2c.transpile.output.manifest import Entry, Manifest, read_manifest
-from tile2c.transpile.output.scope import Scope
-from tile2c.transpile.output.write import warn_kept
+from tile2c.transpile.output.scope import Policy, Scope
+from tile2c.transpile.output.write import refused_elsewhere, warn_kept
 
 REGENERATE = "run the same command without --check"
 
@@ -39,11 +39,16 @@ def check_folder(
         )
         return
     files = holders.placed(kernels, scope, diagnostics)
+    refused: list[str] = []
     for file, kernel in files.items():
         held = manifest.entry_of(file)
         found = decide.find(folder, file, held)
         edited = found.edited
-        if holders.check_holder(file, kernel, held, scope, diagnostics, edited=edited):
+        others = refused_elsewhere(folder, file, kernel, manifest, scope, Policy(), diagnostics)
+        refused += others
+        if not others and holders.check_holder(
+            file, kernel, held, scope, diagnostics, edited=edited
+        ):
             kernel = with_launcher(kernel, file, held, scope, diagnostics)
             _check_kernel(folder, file, kernel, held, found, scope, diagnostics, pristine)
             for companion in kernel.companions:
@@ -51,7 +56,7 @@ def check_folder(
                 found = decide.find(folder, path, held)
                 other = replace(kernel, text=companion.text)
                 _check_text(path, other, found, diagnostics, pristine)
-    _check_left(folder, manifest, files, scope, diagnostics, pristine)
+    _check_left(folder, manifest, files, scope, diagnostics, pristine, refused)
 
 
 def _check_kernel(
@@ -158,8 +163,9 @@ def _check_left(
     scope: Scope,
     diagnostics: Diagnostics,
     pristine: bool,
+    refused: Sequence[str],
 ) -> None:
-    for entry, moved in holders.own_entries_left(manifest, files, scope):
+    for entry, moved in holders.own_entries_left(manifest, files, scope, refused):
         file = str(entry["file"])
         edited = decide.find(folder, file, entry).edited
         if edited and not moved and not pristine:

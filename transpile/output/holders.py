@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from tile2c.transpile.diagnostics import Diagnostics
@@ -19,6 +19,7 @@ RENAMED = (
 LOSES_EDITS = ", which loses the edits made in it"
 REPLACE = "choose another folder with -o, or --force to replace it"
 REPLACE_EDITED = f"{REPLACE} after saving the edited file as {{file}}.orig"
+REPLACE_BESIDE = f"{REPLACE}; {{file}}, which was edited, stays as it is"
 
 
 def source_of(entry: Entry) -> str:
@@ -62,10 +63,12 @@ def check_holder(
     *,
     edited: bool,
     force: bool = False,
+    beside: bool = False,
 ) -> bool:
     """Whether this run may have `file`; if another source, target or `-D` holds it, says so.
 
     `force` takes it from another specialisation of the same kernel, never from another kernel.
+    With `beside` the run writes the kernel into another file, and `file` would go.
     """
     if held is None or scope.whole:
         return True
@@ -84,11 +87,23 @@ def check_holder(
         what = f"holds the kernel {held['name']}, not {kernel.name}"
     elif not force and (difference := _specialisation(held, kernel, scope)):
         what = f"holds {held['name']} with {difference}"
-        help = REPLACE_EDITED if edited else REPLACE
+        help = (REPLACE_BESIDE if beside else REPLACE_EDITED) if edited else REPLACE
     else:
         return True
     diagnostics.error("T2C602", f"{file} {what}", None, help=help.format(file=file), file=file)
     return False
+
+
+def elsewhere(manifest: Manifest, file: str, kernel: GeneratedKernel) -> Iterator[Entry]:
+    """Entries of the kernel's name and target in another file than this run's.
+
+    A run with several targets uses sub-folders, one with a single target does not. A folder has one
+    kernel of a name and target, so what such an entry holds must be this run's as well.
+    """
+    for entry in manifest.kernels:
+        same = (entry["name"], entry["target"]) == (kernel.name, kernel.target)
+        if same and entry["file"] != file:
+            yield entry
 
 
 def _specialisation(held: Entry, kernel: GeneratedKernel, scope: Scope) -> str | None:
@@ -125,29 +140,32 @@ def _spelled(name: str, value: JsonValue) -> str:
 
 
 def own_entries_left(
-    manifest: Manifest, files: dict[str, GeneratedKernel], scope: Scope
+    manifest: Manifest,
+    files: dict[str, GeneratedKernel],
+    scope: Scope,
+    refused: Collection[str] = (),
 ) -> Iterator[tuple[Entry, bool]]:
-    """Entries of this run's sources and targets that it did not generate.
+    """Entries of this run's sources and targets that it did not generate, except those `refused`.
 
     With each: whether its kernel was generated into another file (a run with several targets uses
     sub-folders), rather than being gone from the source.
     """
-    generated = {(source_of(k.manifest), k.target, k.name) for k in files.values()}
+    generated = {(k.target, k.name) for k in files.values()}
     names: frozenset[str] | None = None
     for entry in manifest.kernels:
-        if entry["file"] in files:
+        if entry["file"] in files or entry["file"] in refused:
+            continue
+        if (str(entry["target"]), str(entry["name"])) in generated:
+            yield entry, True
             continue
         if scope.whole:
-            yield entry, (source_of(entry), entry["target"], entry["name"]) in generated
+            yield entry, False
             continue
         if source_of(entry) not in scope.sources:
             continue
         if scope.stranger(str(entry["file"])):
             continue
-        key = (source_of(entry), str(entry["target"]), str(entry["name"]))
-        if key in generated:
-            yield entry, True
-        elif entry["target"] in scope.targets and not scope.only:
+        if entry["target"] in scope.targets and not scope.only:
             names = scope.unready() if names is None else names
             if not any(_is_or_extends(str(entry["name"]), name) for name in names):
                 yield entry, False

@@ -63,6 +63,7 @@ class _Plan:
     companions: list[str] = field(default_factory=list)  # files of launchers
     modules: list[str] = field(default_factory=list)  # that were compiled
     edited: set[str] = field(default_factory=set)
+    refused: list[str] = field(default_factory=list)  # files that hold what the run may not replace
 
 
 @record(kw_only=True)
@@ -155,13 +156,14 @@ def _commit(job: Job, plan: _Plan) -> Written:
     unchanged = tuple(
         file for file in written if file in before and not _changes(folder, file, plan.changes)
     )
+    gone = [f for f in plan.gone if f in plan.changes.removals and (folder / f).exists()]
     commit(folder, plan.changes)
     remember(folder, {file: holders.source_path(k.manifest) for file, k in files.items()})
     return Written(
         files=(*(file for file in written if file not in unchanged), *plan.modules),
         unchanged=unchanged,
         kept=tuple(file for file in unchanged if file in plan.edited),
-        removed=tuple(file for file in plan.gone if file in plan.changes.removals),
+        removed=tuple(gone),
     )
 
 
@@ -190,6 +192,10 @@ def _plan_kernel(
     if taken and not holders.check_holder(
         file, kernel, held, scope, diagnostics, edited=found.edited, force=policy.force
     ):
+        return
+    refused = refused_elsewhere(folder, file, kernel, manifest, scope, policy, diagnostics)
+    if refused:
+        plan.refused += refused
         return
     kernel = with_launcher(kernel, file, held, scope, diagnostics)
     decision = decide.decide(kernel, file, found, policy, diagnostics)
@@ -221,6 +227,28 @@ def _plan_kernel(
         _remove_modules(held, kept, plan.changes)
         kept = {beside(file, companion.name) for companion in kernel.companions}
         _remove_launcher(folder, held, kept, diagnostics, plan)
+
+
+def refused_elsewhere(
+    folder: Path,
+    file: str,
+    kernel: GeneratedKernel,
+    manifest: Manifest,
+    scope: Scope,
+    policy: Policy,
+    diagnostics: Diagnostics,
+) -> list[str]:
+    """Files in which OUT has another kernel of this name and target; an error says so of each."""
+    refused = []
+    for entry in holders.elsewhere(manifest, file, kernel):
+        other = str(entry["file"])
+        found = decide.find(folder, other, entry)
+        if found.text is not None and not holders.check_holder(
+            other, kernel, entry, scope, diagnostics,
+            edited=found.edited, force=policy.force, beside=True,
+        ):  # fmt: skip
+            refused.append(other)
+    return refused
 
 
 def _plan_companion(
@@ -313,7 +341,7 @@ def _plan_removals(
     diagnostics: Diagnostics,
     plan: _Plan,
 ) -> None:
-    for entry, moved in holders.own_entries_left(manifest, files, scope):
+    for entry, moved in holders.own_entries_left(manifest, files, scope, plan.refused):
         file = str(entry["file"])
         found = decide.find(folder, file, entry)
         if found.edited:
