@@ -76,6 +76,14 @@ def test_what_does_more_than_add_up_has_one_part(tmp_path: Path, kernel: str) ->
     assert "from_block" not in build(tmp_path, kernel, {})
 
 
+def test_sums_that_start_anew_have_one_part(tmp_path: Path) -> None:
+    assert "from_block" not in build(tmp_path, "anew", {})
+    a, b = inputs("anew", {}, 16, 64, 9 * 16 + 8)
+    (kernel,) = tile2c.load(tmp_path, "emulate", target=TARGET).values()
+    want = a[:, 8 * 16 :].astype(np.float64) @ b[8 * 16 :].astype(np.float64)
+    np.testing.assert_allclose(np.asarray(kernel(a, b)), want, rtol=4e-3, atol=4e-2)
+
+
 ORDERS = re.compile(
     r"(cluster_arrive|cluster_wait|mma_wait<0>|consumers_sync)\(\);|if \(part > 0\) return;"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import tile2c
 from hopper_cases import TARGET, build, expected, inputs, right, text_of
 from tile2c.runtime.errors import KernelError
+from tile2c.runtime.expressions import evaluate
 
 ROOT = Path(__file__).parents[2]
 TWO: dict[str, object] = {"block_M": 128, "block_N": 64, "block_K": 64, "threads": 256}
@@ -56,6 +58,27 @@ def test_what_cannot_stay_has_a_block_a_tile(tmp_path: Path) -> None:
     assert IN_TURN not in build(tmp_path / "b", "product", few)
     many = {**TWO, "M": 4096, "N": 4096, "K": 512}
     assert IN_TURN in build(tmp_path / "c", "product", many)
+
+
+def test_the_end_of_the_rounds_may_need_a_name_of_the_kernel(tmp_path: Path) -> None:
+    assert IN_TURN in build(tmp_path, "cut", {})
+    a, b = inputs("cut", {}, 264, 136, 168)
+    (found,) = tile2c.load(tmp_path, "emulate", target=TARGET, check="races,memory").values()
+    found.backend.multiprocessors = 2  # type: ignore[attr-defined]
+    want = a[:, :128].astype(np.float64) @ b[:128].astype(np.float64)
+    np.testing.assert_allclose(np.asarray(found(a, b)), want, rtol=4e-3, atol=8e-2)
+
+
+def test_two_extents_below_zero_make_no_tiles(tmp_path: Path) -> None:
+    build(tmp_path, "cut", {"fewer": 320})
+    (kernel,) = json.loads((tmp_path / "tile2c.json").read_text())["kernels"]
+    grids = [x["grid"][0] for x in kernel["launch"] if "sms" in x["grid"][0]]
+    assert grids
+    for grid in grids:
+        assert evaluate(grid, {"sms": 132, "M": 16, "N": 16, "K": 64}) == 0
+        assert evaluate(grid, {"sms": 132, "M": 720, "N": 400, "K": 64}) == 8
+    build(tmp_path / "usual", "cut", {})
+    assert "max(" not in (tmp_path / "usual" / "tile2c.json").read_text()
 
 
 def test_a_phase_that_starts_anew_for_each_tile_is_reported(tmp_path: Path) -> None:

@@ -251,3 +251,54 @@ def begun(M, N, K, block_M=64, block_N=64, block_K=32, num_stages=2, threads=128
             T.copy(C_local, C[by * block_M, bx * block_N])
 
     return main
+
+
+@tilelang.jit(out_idx=[-1])
+def anew(M, N, K, block_M=16, block_N=64, block_K=16, num_stages=2, threads=128):
+    """C = A @ B from the last round on whose number is a multiple of 4"""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((M, K), "float16"),
+        B: T.Tensor((K, N), "float16"),
+        C: T.Tensor((M, N), "float16"),
+    ):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
+            A_shared = T.alloc_shared((block_M, block_K), "float16")
+            B_shared = T.alloc_shared((block_K, block_N), "float16")
+            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            T.clear(C_local)
+            for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+                T.copy(A[by * block_M, ko * block_K], A_shared)
+                T.copy(B[ko * block_K, bx * block_N], B_shared)
+                T.gemm(A_shared, B_shared, C_local, clear_accum=(ko % 4 == 0))
+            T.copy(C_local, C[by * block_M, bx * block_N])
+
+    return main
+
+
+@tilelang.jit(out_idx=[-1])
+def cut(M, N, K, fewer=0, block_M=128, block_N=64, block_K=64, num_stages=2, threads=256):
+    """C = A @ B without the last round, and without the last `fewer` rows and columns"""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((M, K), "float16"),
+        B: T.Tensor((K, N), "float16"),
+        C: T.Tensor((M, N), "float16"),
+    ):
+        with T.Kernel(
+            T.ceildiv(N - fewer, block_N), T.ceildiv(M - fewer, block_M), threads=threads
+        ) as (bx, by):
+            A_shared = T.alloc_shared((block_M, block_K), "float16")
+            B_shared = T.alloc_shared((block_K, block_N), "float16")
+            C_local = T.alloc_fragment((block_M, block_N), "float32")
+            T.clear(C_local)
+            rounds = T.ceildiv(K, block_K)
+            for ko in T.Pipelined(rounds - 1, num_stages=num_stages):
+                T.copy(A[by * block_M, ko * block_K], A_shared)
+                T.copy(B[ko * block_K, bx * block_N], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+            T.copy(C_local, C[by * block_M, bx * block_N])
+
+    return main

@@ -34,6 +34,7 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.entry_points import grid
 from tile2c.transpile.lower.simt.hopper.calls import PHASE, STAGE, do, flipped
 from tile2c.transpile.lower.simt.hopper.panels import BLOCKS
+from tile2c.transpile.lower.simt.hopper.tile_count import host_extents, tiles_of
 from tile2c.transpile.lower.simt.matrix import gemm_extents
 from tile2c.transpile.record import record
 
@@ -118,15 +119,10 @@ def neighbours_of(
         rank=ctx.namer.ours("rank", "rank_of_block"),
         varies=name,
         even=even,
-        total=_total(ctx),
+        total=tiles_of(host_extents(ctx)),
         apart=apart,
     )
     return shared, tuple(found.get(load.tile.name, load) for load in loads)
-
-
-def _total(ctx: Context) -> Expr:
-    x, y, z = (b.for_host(extent) for extent in grid(ctx))
-    return b.mul(b.mul(x, y), z)
 
 
 def _varies(ctx: Context) -> tuple[str, Expr] | None:

@@ -25,11 +25,11 @@ from tile2c.transpile.lower.plan import (
     Plan,
 )
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.entry_points import grid
 from tile2c.transpile.lower.simt.hopper.calls import call
 from tile2c.transpile.lower.simt.hopper.long_first import growing_indices, mentions
 from tile2c.transpile.lower.simt.hopper.roles import Roles
-from tile2c.transpile.lower.simt.hopper.stay import Turns, tiles_of
+from tile2c.transpile.lower.simt.hopper.stay import Turns
+from tile2c.transpile.lower.simt.hopper.tile_count import host_extents, tiles_of
 from tile2c.transpile.lower.simt.kernel_head import Walk, block_indices
 
 _REASON = (
@@ -147,7 +147,7 @@ class Pairs(Turns):
 
 def _pairs(ctx: Context, place: int) -> Expr:
     """How many there are, as the host says it."""
-    extents = [b.for_host(extent) for extent in grid(ctx)]
+    extents = host_extents(ctx)
     extents[place] = b.div(b.add(extents[place], const(1)), const(2))
     return tiles_of(extents)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Buffer, Expr, const
+from tile2c.transpile.ir.expr import Buffer, Const, Expr, const
 from tile2c.transpile.ir.forms import Gemm, Let, Stmt
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
@@ -114,10 +114,17 @@ def _shareable(
     before = statements[: next(k for k, x in enumerate(statements) if x is loop)]
     if not all(isinstance(x, Gemm) for x in rounds) or not all(isinstance(x, Let) for x in before):
         return False
+    if not all(_only_adds(x) for x in products):
+        return False
     sums = _sums(roles)
     room = sum(tile_bytes(load, roles.depth) for load in roles.loads)
     taken = sum(_bytes_of(roles, gemm) for gemm in sums)
     return all(x.c.buffer.name in zeroed for x in sums) and taken <= room
+
+
+def _only_adds(gemm: Gemm) -> bool:
+    """Whether no round starts its sums anew: those of the parts before it would have to go too."""
+    return isinstance(gemm.clear, Const) and not gemm.clear.value
 
 
 def _sums(roles: Roles) -> list[Gemm]:

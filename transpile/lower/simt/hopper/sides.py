@@ -105,7 +105,8 @@ class Sides(ordinary.LoweredLaunch):
         turns = Turns(ctx) if self.pairs is None else Pairs(ctx, self.pairs)
         self.count_lines = tuple(turns.counts)
         ends = [self.stop_line] if self.stop_line else []
-        own = [*self.bound, *(ends if self.pairs is not None else ())]
+        inside = self.pairs is not None or bool(names_in(ends) & names_bound([self.bound]))
+        own = [*self.bound, *(ends if inside else ())]
         indices = [
             [*self._named_order(turns.indices((*own, *part))), *own]
             for part in (self.producer, steps)
@@ -117,7 +118,7 @@ class Sides(ordinary.LoweredLaunch):
         work: list[CStmt] = [turns.loop((*without_comments(indices[1]), *rounds))]
         if sent:
             work.append(all_sent())
-        head = [*turns.counts, *(ends if self.pairs is None else ())]
+        head = [*turns.counts, *(() if inside else ends)]
         return [
             *([Section(body=tuple(head))] if head else []),
             self._barriers(),

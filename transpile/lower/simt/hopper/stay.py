@@ -18,10 +18,10 @@ from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import Choice, CStmt, Declarator, Local, Loop
 from tile2c.transpile.lower.simt.context import Context
-from tile2c.transpile.lower.simt.entry_points import grid
 from tile2c.transpile.lower.simt.hopper.long_first import mentions
 from tile2c.transpile.lower.simt.hopper.panels import BLOCKS
 from tile2c.transpile.lower.simt.hopper.roles import Roles
+from tile2c.transpile.lower.simt.hopper.tile_count import host_extents, tiles_of
 from tile2c.transpile.lower.simt.kernel_head import Walk, block_indices
 from tile2c.transpile.lower.simt.unread import shared_tiles
 from tile2c.transpile.lower.simt.uses import names_in
@@ -70,18 +70,10 @@ def staying_choice() -> Choice:
     return Choice(name="blocks", value="each takes tiles of the grid in turn", reason=_REASON)
 
 
-def tiles_of(extents: Sequence[Expr]) -> Expr:
-    """How many a grid of these extents has."""
-    total: Expr = const(1)
-    for extent in extents:
-        total = b.mul(total, extent)
-    return total
-
-
 def grid_of_staying(ctx: Context) -> tuple[Expr, Expr, Expr]:
     """`min(sms, tiles)` blocks in one row, as the host writes it."""
     sms = Var(dtype=INT32, name=SMS, kind="size")
-    tiles = tiles_of(tuple(b.for_host(extent) for extent in grid(ctx)))
+    tiles = tiles_of(host_extents(ctx))
     return Binary(dtype=INT32, op="min", a=sms, b=tiles), const(1), const(1)
 
 
@@ -136,7 +128,7 @@ def names_bound(indices: Sequence[Sequence[CStmt]]) -> set[str]:
 
 def without_comments(lines: Sequence[CStmt]) -> list[CStmt]:
     """The lines as they are said a second time."""
-    return [replace(line, comments=()) for line in lines]
+    return [replace(line, comments=()) if line.comments else line for line in lines]
 
 
 def split_by_tile(lines: Sequence[CStmt], inner: set[str]) -> tuple[list[CStmt], list[CStmt]]:
