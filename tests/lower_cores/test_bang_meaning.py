@@ -101,6 +101,10 @@ def test_integers_compared(tmp_path: Path) -> None:
     compare(program("integers_compared"), tmp_path, {}, [{"M": 33, "N": 50}], FIRST)
 
 
+def test_copies_end_where_an_element_of_a_tensor_says(tmp_path: Path) -> None:
+    compare(program("limits_read"), tmp_path, {}, [{"M": 1}, {"M": 200}], FIRST)
+
+
 def test_flash_attention(tmp_path: Path) -> None:
     sizes = [{"batch": 1, "heads": 2, "seq_q": q, "seq_kv": kv} for q, kv in ((64, 64), (70, 130))]
     compare(program("flash_attention"), tmp_path, {}, sizes, FIRST)

@@ -57,6 +57,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "branches": ({}, PLANES),
     "dequantize": ({}, PLANES),
     "four_inputs": ({}, PLANES),
+    "limits_read": ({}, [{"M": 1}, {"M": 200}]),
     "many_inputs": ({}, [*LINES, {"N": 9000}]),
     "mixed": ({}, PLANES),
     "tall_tiles": ({}, [*PLANES, {"M": 600, "N": 90}]),
@@ -71,6 +72,7 @@ QUICK = {
     "add", "row_sum", "bfloat16", "part_of_a_tile", "conditions", "control", "halves", "online_softmax",
     "planes", "reductions", "row_strips", "strips_and_wholes", "single_elements", "turned",
     "integers_compared", "scans", "cumsum", "bytes_computed", "permuted",
+    "limits_read",
 }  # fmt: skip
 
 

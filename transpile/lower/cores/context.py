@@ -21,6 +21,7 @@ from tile2c.transpile.ir.expr import (
     const,
 )
 from tile2c.transpile.ir.forms import Stmt
+from tile2c.transpile.lower.build import children
 from tile2c.transpile.lower.cores.call_types import check_call
 from tile2c.transpile.lower.cores.extents import Clip, Edges, Key
 from tile2c.transpile.lower.cores.layouts import Layout, plus, times
@@ -29,7 +30,7 @@ from tile2c.transpile.lower.cores.plan import Local, Step, TileRef
 from tile2c.transpile.lower.cores.scalars import Scalars
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.facts import Facts
-from tile2c.transpile.lower.plan import CCall
+from tile2c.transpile.lower.plan import CCall, Element
 from tile2c.transpile.record import record
 from tile2c.transpile.targets.cores import CoresTarget
 
@@ -240,7 +241,8 @@ def width_of(layout: Layout) -> Expr:
 
 
 def _parts(expr: Expr) -> int:
-    """How long an expression reads; a call into the toolkit counts for several."""
-    if isinstance(expr, CCall):
+    """How long a lowered expression reads; a call into the toolkit counts for several, and so does an
+    element of a tensor: under a name it is read once."""
+    if isinstance(expr, CCall | Element):
         return 6
-    return 1 + sum(_parts(child) for child in walk.children(expr))
+    return 1 + sum(_parts(child) for child in children(expr))
