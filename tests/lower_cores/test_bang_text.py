@@ -150,3 +150,4 @@ def test_the_authors_words_stand_in_the_stage_they_are_about() -> None:
         assert text.count(words) == 1, words
     assert "// start = " not in text
     assert text.count("what the core reads of NRAM itself") == 1
+    assert text.count("are taken to come after the calls") == 1  # an assumption, said as one

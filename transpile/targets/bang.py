@@ -167,7 +167,8 @@ _WORDS = CoresWords(
     element="",
     at="{tile} + {offset}",
     seen_as="({type}*){tile}",
-    in_order="what the core reads of NRAM itself and plain copies come after the calls before them",
+    in_order="what the core reads of NRAM itself and plain copies are taken to come after the calls "
+    "before them, as in public kernels",
     tasks="any other number",
 )
 
@@ -228,7 +229,8 @@ def _target(arch: str, chip: str, number: int, nram: int, wram: int, own: bool) 
         host=_host(arch),
         proven="never run on silicon",
         summary=f"Cambricon {chip}, one core a block",
-        facts="vendor's developer guide of BANG C 4.5",
+        facts="vendor's developer guide of BANG C 4.5; assumed, as public kernels do: the core's own "
+        "reads of NRAM and plain copies come after the calls before them",
         emulated="the samples but for 8-bit floats and barriers",
         vectors="counts",
         order="stages",
