@@ -4,7 +4,7 @@ import tilelang.language as T
 
 @tilelang.jit(out_idx=[-1])
 def rows_filled(M=64, N=64, value="element"):
-    """Rows from a length on get a value behind the copy: only 0 is what a copy that is cut leaves."""
+    """Rows from a length on get a value behind the copy: a copy that is cut leaves only 0."""
 
     @T.prim_func
     def main(

@@ -4,7 +4,7 @@ import tilelang.language as T
 
 @tilelang.jit
 def strips_and_wholes(block_M=128, block_N=512, sums=False):
-    """X's tiles are cut by rows, Z's are not: a strip past the last row has nothing of Y to do."""
+    """X's tiles are cut by rows, Z's are not: strips past the end store none of Y."""
     M, N = T.dynamic("M, N")
 
     @T.prim_func
