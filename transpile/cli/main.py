@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tile2c.transpile import quick_nodes
 from tile2c.transpile.cli.status import Status, UsageProblem, nearest
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ VERBS = ("run", "diff", "where", "emulate", "build")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status; 0, 1, 2 and 3 are those of the contract."""
-    if argv is None:  # a short process: looking for cycles costs more time than it frees memory
-        gc.set_threshold(200_000)
+    if argv is None:  # a short process of our own, not a call from another program
+        quick_nodes.choose()
+        gc.set_threshold(200_000)  # looking for cycles costs more time than it frees memory
         atexit.register(gc.freeze)
     arguments = list(sys.argv[1:] if argv is None else argv)
     for name in ("stdout", "stderr"):

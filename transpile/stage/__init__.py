@@ -4,8 +4,11 @@ Host-level Python is evaluated away, device code is traced, every tile statement
 spelling. `normalize` is the way in; docs/normal-form.md has the grammar.
 """
 
-import tile2c.transpile.quick_nodes  # noqa: F401 -- before any module imports libcst
-from tile2c.transpile.stage.defines import (
+from tile2c.transpile import quick_nodes
+
+quick_nodes.import_libcst()  # before any of these modules does
+
+from tile2c.transpile.stage.defines import (  # noqa: E402
     DefineError,
     Defines,
     NamesMet,
@@ -13,8 +16,13 @@ from tile2c.transpile.stage.defines import (
     UnknownName,
     parse_defines,
 )
-from tile2c.transpile.stage.normalize import KernelListing, NormalKernel, list_kernels, normalize
-from tile2c.transpile.stage.origins import Origin
+from tile2c.transpile.stage.normalize import (  # noqa: E402
+    KernelListing,
+    NormalKernel,
+    list_kernels,
+    normalize,
+)
+from tile2c.transpile.stage.origins import Origin  # noqa: E402
 
 __all__ = [
     "DefineError",
