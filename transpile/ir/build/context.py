@@ -134,6 +134,10 @@ class Builder:
     views: list[Buffer] = field(default_factory=list)  # tensors under another shape
     assumptions: list[Expr] = field(default_factory=list)
     promises: list[Expr] = field(default_factory=list)  # of the launch at hand
+    numbers_read: set[str] = field(default_factory=set)  # temporaries made of what tensors hold
+    jumps: set[str] = field(default_factory=set)  # kinds of those so far in the launch at hand
+    kernel_level: int = 0  # levels of scopes around the kernel's own list of statements
+    launch_level: int | None = None  # and around the launch's own; None between launches
     # statements that have to run before the one that is being built
     reducers: dict[str, str] = field(default_factory=dict)  # fragments that gather -> operation
     pending: list[Stmt] = field(default_factory=list)

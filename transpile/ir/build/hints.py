@@ -6,7 +6,7 @@ import libcst as cst
 from tile2c.transpile.ir.build import conversions
 from tile2c.transpile.ir.build.arguments import Arguments
 from tile2c.transpile.ir.build.context import Builder, Value
-from tile2c.transpile.ir.expr import Buffer
+from tile2c.transpile.ir.expr import Buffer, Compare, Const, Expr, Var
 from tile2c.transpile.ir.forms import BlockOrder
 from tile2c.transpile.ir.walk import loads, variables
 
@@ -19,7 +19,11 @@ HINTS = frozenset(
 
 def assume(b: Builder, node: cst.Call) -> None:
     """`T.assume(condition)`: kept where it speaks of sizes and parameters alone, or of these and of
-    names bound in the same list of statements: what is assumed there holds wherever they are used."""
+    names bound in the same list of statements, if whoever calls or starts a block comes by it.
+
+    Elsewhere (under a condition, in a loop, behind a way out) it may hold there alone, and is kept
+    only as the least value of a number that is read there.
+    """
     args = Arguments(b, node, "T.assume")
     value = args.value("condition", 0)
     args.finish()
@@ -28,11 +32,37 @@ def assume(b: Builder, node: cst.Call) -> None:
         return
     kinds = {var.kind for var in variables(expr)}
     if kinds <= {"size", "scalar"}:
-        b.assumptions.append(expr)
+        if _always(b):
+            b.assumptions.append(expr)
     elif kinds <= {"size", "scalar", "block", "temporary"}:
         here = [bound.expr for bound in b.scopes.levels[-1].values() if isinstance(bound, Value)]
-        if all(var in here for var in variables(expr) if var.kind == "temporary"):
+        if not all(var in here for var in variables(expr) if var.kind == "temporary"):
+            return
+        if _in_every_block(b) or (not b.jumps and _least_of_number(b, expr)):
             b.promises.append(expr)
+
+
+def _always(b: Builder) -> bool:
+    """Whether every call comes by: the launch itself may stand under a condition."""
+    depth = len(b.scopes.levels)
+    if b.launch_level is None:
+        return depth == b.kernel_level
+    return b.launch_level == b.kernel_level + 1 and _in_every_block(b)
+
+
+def _in_every_block(b: Builder) -> bool:
+    return len(b.scopes.levels) == b.launch_level and "return" not in b.jumps
+
+
+def _least_of_number(b: Builder, expr: Expr) -> bool:
+    """`at >= 0`, where `at` is what a tensor holds: nothing about other names follows from that."""
+    return (
+        isinstance(expr, Compare)
+        and expr.op in (">=", ">")
+        and isinstance(expr.a, Var)
+        and expr.a.name in b.numbers_read
+        and isinstance(expr.b, Const)
+    )
 
 
 def layout(b: Builder, node: cst.Call) -> None:

@@ -33,11 +33,16 @@ def build_launch(b: Builder, node: cst.With, call: cst.Call, when: Expr | None) 
     b.buffers, b.thread_vars, b.swizzle, b.views, b.promises = [], {}, None, [], []
     b.comments, b.tile_views, b.barriers, b.cluster = [], {}, [], (1, 1, 1)
     b.parallel_vars, b.by_thread, b.divergent, b.loops = set(), set(), 0, []
+    b.numbers_read, b.jumps = set(), set()
     with b.within(node):
         about = notes(b, node)
         with b.scopes.region("its T.Kernel"):
             _header(b, node, call)
-            body = without_views(b, block(b, node.body))
+            b.launch_level = len(b.scopes.levels)
+            try:
+                body = without_views(b, block(b, node.body))
+            finally:
+                b.launch_level = None
         launch = Launch(
             grid=b.grid,
             threads=b.threads,

@@ -127,6 +127,7 @@ def _constant(b: Builder, name: str, number: Host, node: cst.CSTNode) -> None:
 
 def _function(b: Builder, node: cst.FunctionDef) -> Function | None:
     with b.within(node), b.scopes.region("the kernel"):
+        b.kernel_level = len(b.scopes.levels)
         found_params: dict[str, Param] = {}
         for param in sorted(node.params.params, key=_is_tensor):  # shapes may name numbers
             try:

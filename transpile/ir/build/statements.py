@@ -194,6 +194,8 @@ def _temporary(b: Builder, target: cst.Name, value: Value, about: Notes) -> list
     b.scopes.bind(name, Value(var))
     if depends_on_thread(b, value.expr):
         b.by_thread.add(unique)
+    if any(loads(value.expr)):
+        b.numbers_read.add(unique)
     return [with_notes(Let(var=var, value=value.expr), about)]
 
 
@@ -269,6 +271,7 @@ def _call(b: Builder, node: cst.Call, about: Notes) -> list[Stmt]:
     if name == "loop_break":
         return [_jump(b, "break", node)]
     if name == "thread_return":
+        b.jumps.add("return")
         return [Jump(kind="return")]
     if name == "device_assert":
         return [debugging.build_assert(b, node)]
@@ -343,6 +346,7 @@ def _jump(b: Builder, kind: Literal["break", "continue"], node: cst.CSTNode) -> 
             node,
             help="an `if` around the rest of the body" if b.loops else None,
         )
+    b.jumps.add(kind)
     return Jump(kind=kind)
 
 
