@@ -8,6 +8,7 @@ from dataclasses import replace
 from tile2c.transpile.ir.dtypes import DTYPES, INT32
 from tile2c.transpile.ir.expr import Buffer, Expr, const
 from tile2c.transpile.ir.forms import Copy, Pipelined, Region
+from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
     Address,
@@ -36,6 +37,7 @@ from tile2c.transpile.lower.simt.hopper.warpgroups import (
 )
 from tile2c.transpile.lower.simt.outer_statements import gemms
 from tile2c.transpile.lower.simt.steps import Access, Step
+from tile2c.transpile.lower.simt.tile_loads import touches
 from tile2c.transpile.record import record
 
 _TYPES = ("float16", "bfloat16")
@@ -92,7 +94,7 @@ def passage_of(ctx: Context, copy: Copy, roles: Roles, ring_bytes: int) -> Passa
     kind, tensor = copy.dst.buffer.dtype, copy.dst.buffer
     if plan is None or tensor.scope != "global" or kind.name not in _TYPES or plan.n % 16:
         return None
-    if not _whole(copy.src):
+    if not _whole(copy.src) or not _alone(ctx, copy):
         return None
     rows, columns = copy.src.buffer.shape
     part_rows, part_columns = part_of(plan)
@@ -156,6 +158,16 @@ def _is_behind(ctx: Context, copy: Copy) -> bool:
         if isinstance(stmt, Pipelined) and gemms(stmt.body):
             return True
     return False
+
+
+def _alone(ctx: Context, copy: Copy) -> bool:
+    """Whether nothing else of the launch reads or writes the tensor.
+
+    TMA stores on its own time: a barrier of the threads orders other accesses to the tensor with the
+    start of a store, not with its end.
+    """
+    others = [stmt for stmt in statements(ctx.launch.body) if stmt is not copy]
+    return all(copy.dst.buffer.name not in touches(stmt) for stmt in others)
 
 
 def _plan_of(ctx: Context, sums: Buffer, roles: Roles) -> WarpgroupPlan | None:
