@@ -7,7 +7,7 @@
 //            memory
 //   sizes    batch, heads, seq_q and seq_kv are free
 //   needs    Q, K, V and O at multiples of 16 bytes, seq_kv >= seq_q
-//   text     sha256 222eb891c005  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 bce96137e2b8  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -127,8 +127,8 @@ static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, u
 }
 
 // x / y without the operator's branch to a slow path, rounded as there (to a neighbour where x is
-// below 2^-100 or the result below 2^-126). Where many x have the same y, the compiler computes
-// 1 / y once.
+// below 2^-100 or the result below 2^-126; to infinity where x * (1 / y) overflows, if only by
+// rounding). Where many x have the same y, the compiler computes 1 / y once.
 static __device__ float divided(float x, float y) {
     const float scale = fabsf(y) < 0x1p-100f ? 0x1p64f : fabsf(y) > 0x1p100f ? 0x1p-64f : 1.f;
     const float inverse = 1.f / (y * scale);

@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    batch, length and kv_heads are free
 //   needs    Q, K, V and O at multiples of 16 bytes
-//   text     sha256 32e2f969b780  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 cbd1c37110d4  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int groups = 4;
@@ -128,8 +128,8 @@ static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, u
 }
 
 // x / y without the operator's branch to a slow path, rounded as there (to a neighbour where x is
-// below 2^-100 or the result below 2^-126). Where many x have the same y, the compiler computes
-// 1 / y once.
+// below 2^-100 or the result below 2^-126; to infinity where x * (1 / y) overflows, if only by
+// rounding). Where many x have the same y, the compiler computes 1 / y once.
 static __device__ float divided(float x, float y) {
     const float scale = fabsf(y) < 0x1p-100f ? 0x1p64f : fabsf(y) > 0x1p100f ? 0x1p-64f : 1.f;
     const float inverse = 1.f / (y * scale);

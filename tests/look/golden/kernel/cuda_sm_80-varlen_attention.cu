@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    total, heads and edges are free
 //   needs    Q, K and V at multiples of 16 bytes
-//   text     sha256 e52fd10c1f85  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5078d1ff8c73  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -115,8 +115,8 @@ static __device__ T ceil_div(T a, T b) {
 }
 
 // x / y without the operator's branch to a slow path, rounded as there (to a neighbour where x is
-// below 2^-100 or the result below 2^-126). Where many x have the same y, the compiler computes
-// 1 / y once.
+// below 2^-100 or the result below 2^-126; to infinity where x * (1 / y) overflows, if only by
+// rounding). Where many x have the same y, the compiler computes 1 / y once.
 static __device__ float divided(float x, float y) {
     const float scale = fabsf(y) < 0x1p-100f ? 0x1p64f : fabsf(y) > 0x1p100f ? 0x1p-64f : 1.f;
     const float inverse = 1.f / (y * scale);
