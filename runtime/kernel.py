@@ -132,6 +132,12 @@ class Kernel:
         needed = self.record.workspace_bytes
         return 0 if needed is None else evaluate(needed, {**bound.sizes, **self._integers(bound)})
 
+    def entries(self, *args: object, **keywords: object) -> tuple[str, ...]:
+        """The entry points that a call with these arguments launches, in order; launches nothing."""
+        bound = bind(self.record, args, keywords)
+        with self._session(bound, None) as session:
+            return tuple(call.entry for _, call in self._calls(bound, session, None))
+
     @contextmanager
     def _session(self, bound: Bound, stream: object) -> Iterator[Session]:
         """A session for one call; what closing it says does not hide why the call failed."""

@@ -49,6 +49,26 @@ def test_write_check_run(source: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "elements differ" in capsys.readouterr().out
 
 
+def test_run_takes_every_entry_it_can(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(SAMPLES / "row_sum.py", tmp_path)
+    assert main(["row_sum.py", "-o", "out"]) == 0
+    command = ["run", "out", "--backend", "emulate", "--against", "interpreter"]
+    capsys.readouterr()
+    assert main(command) == 0
+    told = capsys.readouterr().out
+    assert "M = 12, N = 1544; entry row_sum\n" in told
+    assert "M = 12, N = 1547; entry row_sum_any\n" in told and "not run" not in told
+    assert main([*command, "--sizes", "N=7"]) == 0
+    told = capsys.readouterr().out
+    assert "N = 7; entry row_sum_any\n" in told
+    assert told.endswith("\nnot run: row_sum (--sizes that meet `when` in tile2c.json do)\n")
+    assert main([*command, "--sizes", "M=0"]) == 0
+    assert "M = 0, N = 1544; nothing to launch\n" in capsys.readouterr().out
+
+
 def test_the_same_bytes_everywhere(source: Path, tmp_path: Path) -> None:
     folders = [tmp_path / "a", tmp_path / "deeper" / "b"]
     for folder in folders:

@@ -10,9 +10,10 @@ import pytest
 from tile2c.runtime.errors import RaceError
 from tile2c.runtime.records import Argument, KernelRecord, Launch, read_records
 from tile2c.transpile.cli.main import main
-from tile2c.transpile.cli.run import RunOptions, real_inputs
+from tile2c.transpile.cli.run import RunOptions
 from tile2c.transpile.cli.run_inputs import arguments_for
-from tile2c.transpile.cli.run_sizes import default_sizes, given_sizes
+from tile2c.transpile.cli.run_once import real_inputs
+from tile2c.transpile.cli.run_sizes import default_sizes, given_sizes, other_sizes
 from tile2c.transpile.cli.status import UsageProblem
 
 
@@ -36,9 +37,11 @@ def record(*grid: str, sizes: str = "N", **changes: Any) -> KernelRecord:
         (record("(N + 127) / 128"), {"N": 168}),
         (record("ceildiv(N, 1024)"), {"N": 1360}),
         (record("N"), {"N": 9}),
+        (record("(N + 3) / 4"), {"N": 6}),
+        (record("(N + 7) / 8"), {"N": 12}),
         (record("(N * 64 * 64 + 127) / 128"), {"N": 9}),
         (record("(N * 8 + 127) / 128"), {"N": 24}),
-        (record("min((N + 7) / 8, 40)"), {"N": 328}),
+        (record("min((N + 7) / 8, 40)"), {"N": 324}),
         (record("min(((M + 127) / 128) * ((N + 63) / 64), 132)", sizes="M N"), {"M": 168, "N": 80}),
         (record("M * ((N + 2047) / 2048)", sizes="M N"), {"M": 9, "N": 2728}),
         (record("B * M / 64", sizes="B M"), {"B": 9, "M": 80}),
@@ -50,6 +53,40 @@ def record(*grid: str, sizes: str = "N", **changes: Any) -> KernelRecord:
 )
 def test_default_sizes(found: KernelRecord, expected: dict[str, int]) -> None:
     assert default_sizes(found) == expected
+
+
+def conditional(*conditions: str | None, sizes: str, shapes: tuple[str, ...] = ()) -> KernelRecord:
+    """A kernel of tiles of 128 with an entry for each condition."""
+    found = record(*(f"({name} + 127) / 128" for name in sizes.split()), sizes=sizes)
+    (launch,) = found.launches
+    launches = [
+        replace(launch, entry=f"entry{number}", when=condition)
+        for number, condition in enumerate(conditions)
+    ]
+    arguments = [
+        Argument(f"A{number}", "tensor", "float16", tuple(shape.split(", ")))
+        for number, shape in enumerate(shapes)
+    ]
+    return replace(found, launches=tuple(launches), arguments=tuple(arguments))
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (conditional(None, sizes="N"), []),
+        (conditional("N % 8 == 0", None, sizes="N"), [{"N": 171}]),
+        (conditional("N % 8 == 0 and A0 % 16 == 0", None, sizes="N M", shapes=("N, M",)),
+         [{"N": 171, "M": 168}]),
+        (conditional("N % 8 == 0", "M % 8 == 0", None, sizes="N M"), [{"N": 171, "M": 168}]),
+        (conditional("N % 8 == 0", None, sizes="N", shapes=("N / 2",)), [{"N": 170}]),
+        (conditional("N / 2 % 16 == 0", None, sizes="N", shapes=("N / 2",)), [{"N": 192}]),
+        (conditional("N > 100000", "N % 8 == 0", None, sizes="N"), [{"N": 171}]),
+        (replace(conditional("N % 8 == 0", None, sizes="N"), defines=("N%8=0",)), []),
+        (replace(conditional("N % 8 == 0", None, sizes="N"), requires=("N % 8 == 0",)), []),
+    ],
+)  # fmt: skip
+def test_sizes_for_other_entries(found: KernelRecord, expected: list[dict[str, int]]) -> None:
+    assert list(other_sizes(found, default_sizes(found))) == expected
 
 
 def test_whole_numbers_that_a_grid_asks_for() -> None:

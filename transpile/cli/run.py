@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import Status, UsageProblem, suggestion
-from tile2c.transpile.diagnostics import Diagnostic, Severity
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
-    from tile2c.runtime.errors import KernelError
     from tile2c.runtime.kernel import Kernel
     from tile2c.runtime.records import KernelRecord
 
@@ -55,6 +50,24 @@ def run(arguments: Sequence[str]) -> int:
     kernel = _loaded(options, record, reporter)
     _refuse_marks(Path(options.out) / kernel.record.file)
     return _run(options, kernel, reporter)
+
+
+def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
+    """Runs at each set of sizes; ends at the first run that fails."""
+    from tile2c.transpile.cli.run_once import entry_names, once
+
+    ran: set[str] = set()
+    for number, (arguments, sizes) in enumerate(_runs(options, kernel.record)):
+        if number == 0:
+            _tell(options, kernel.record, reporter)
+        outcome = once(options, kernel, arguments, sizes, reporter)
+        if outcome.status is not Status.DONE:
+            return outcome.status
+        ran.update(outcome.entries)
+    left = [name for name in entry_names(kernel.record) if name not in ran]
+    if ran and left:
+        print(f"not run: {', '.join(left)} (--sizes that meet `when` in tile2c.json do)")
+    return Status.DONE
 
 
 def _check_options(options: RunOptions) -> None:
@@ -197,90 +210,13 @@ def _emulated_target(options: RunOptions, record: KernelRecord) -> str:
     return targets[0]
 
 
-def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
-    from tile2c.runtime.errors import BackendUnavailable, CompileError, KernelError
-    from tile2c.transpile.cli.run_inputs import copied
-
-    arguments, sizes = _arguments(options, kernel.record)
-    _tell(options, kernel.record, reporter)
-    expected = _expected(options, kernel.record, arguments, reporter)
-    where = "in the emulator" if kernel.backend.name == EMULATE else f"on {kernel.backend.name}"
-    told = ", ".join(f"{name} = {value}" for name, value in sizes.items())
-    print(f"{kernel.name} ({kernel.target}) {where}{': ' + told if told else ''}")
-    results = {
-        argument.name: copied(arguments[argument.name])
-        for argument in kernel.record.arguments
-        if argument.written
-    }
-    named = {**arguments, **results}
-    try:
-        with _interruptible(kernel):
-            kernel(**named, **_size_keywords(kernel.record, sizes))
-            _print_checks(options)
-            if options.time:
-                _print_times(kernel, named, sizes)
-    except KernelError as error:
-        from tile2c.transpile.cli.run_edited import statements
-
-        notes = statements(error)
-        help = real_inputs(options, kernel.record, error)
-        reporter.show(Diagnostic(Severity.ERROR, "T2C701", str(error), None, notes, help))
-        return Status.INPUT
-    except CompileError as error:
-        reporter.problem("T2C620", str(error), None)
-        return Status.INPUT
-    except BackendUnavailable as error:
-        reporter.problem("T2C702", str(error), None)
-        return Status.INPUT
-    except (ValueError, TypeError, OSError) as error:
-        reporter.problem("T2C703", str(error), None)
-        return Status.INPUT
-    if expected is None:
-        _print_results(kernel.record, results)
-        return Status.DONE
-    return _compare(options, kernel.record, results, expected)
-
-
-def real_inputs(options: RunOptions, record: KernelRecord, error: KernelError) -> str | None:
-    """That whole numbers were random, where a kernel that takes them as places fails a check."""
-    from tile2c.runtime.errors import AccessError, RaceError
-
-    places = [
-        argument.name
-        for argument in record.arguments
-        if argument.kind == "tensor"
-        and argument.role != "out"
-        and argument.dtype in ("int32", "int64", "uint32", "uint64")
-    ]
-    if options.inputs is not None or not places or not isinstance(error, RaceError | AccessError):
-        return None
-    names = " and ".join(places)
-    return f"{names} held random numbers; if they are places, --inputs FILE.npz gives real ones"
-
-
-@contextmanager
-def _interruptible(kernel: Kernel) -> Iterator[None]:
-    """An emulated kernel may never end, and no Python runs meanwhile: ctrl-C ends the process."""
-    if kernel.backend.name != EMULATE or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _size_keywords(record: KernelRecord, sizes: dict[str, int]) -> dict[str, int]:
-    return {name: sizes[name] for name in record.sizes if name in sizes}
-
-
-def _arguments(options: RunOptions, record: KernelRecord) -> tuple[dict[str, Any], dict[str, int]]:
+def _runs(
+    options: RunOptions, record: KernelRecord
+) -> Iterator[tuple[dict[str, Any], dict[str, int]]]:
+    """Arguments and sizes of each run: one, or more where nothing is given and entries ask."""
     from tile2c.transpile.cli.run_files import given_inputs
     from tile2c.transpile.cli.run_inputs import arguments_for, sizes_of_inputs
-    from tile2c.transpile.cli.run_sizes import default_sizes, given_sizes
+    from tile2c.transpile.cli.run_sizes import default_sizes, given_sizes, other_sizes
 
     told = given_sizes(options.sizes, record)
     sizes = {**default_sizes(record), **told}
@@ -288,7 +224,10 @@ def _arguments(options: RunOptions, record: KernelRecord) -> tuple[dict[str, Any
     if options.inputs is not None:
         given = given_inputs(options.inputs, record, sizes, options.seed)
         sizes = {**sizes, **sizes_of_inputs(record, given), **told}
-    return arguments_for(record, sizes, options.seed, given), sizes
+    yield arguments_for(record, sizes, options.seed, given), sizes
+    if not told and not given:
+        for others in other_sizes(record, sizes):
+            yield arguments_for(record, others, options.seed, {}), others
 
 
 def _tell(options: RunOptions, record: KernelRecord, reporter: Reporter) -> None:
@@ -300,82 +239,3 @@ def _tell(options: RunOptions, record: KernelRecord, reporter: Reporter) -> None
     source = source_of(record, out, options.source) if compared else None
     for remark in remarks(out, record, source):
         reporter.done(remark)
-
-
-def _expected(
-    options: RunOptions, record: KernelRecord, arguments: dict[str, Any], reporter: Reporter
-) -> dict[str, Any] | None:
-    if options.against is None:
-        return None
-    copies = {
-        name: value.copy() if hasattr(value, "copy") else value for name, value in arguments.items()
-    }
-    if options.against == "interpreter":
-        from tile2c.transpile.cli.run_interpreter import interpreted
-
-        try:
-            return interpreted(record, Path(options.out), options.source, copies, reporter)
-        except ValueError as error:  # shapes that contradict each other
-            raise failure("T2C703", str(error), None) from error
-    from tile2c.transpile.cli.run_files import expected_by, function_of
-
-    function = function_of("--against", options.against)
-    return expected_by(function, options.against, record, copies)
-
-
-def _compare(
-    options: RunOptions, record: KernelRecord, results: dict[str, Any], expected: dict[str, Any]
-) -> int:
-    from tile2c.transpile.cli.run_compare import compare
-
-    wrong = False
-    for name, result in results.items():
-        if name not in expected:
-            continue
-        dtype = record.argument(name).dtype
-        if dtype == "float32" and _rounds_to_tf32(Path(options.out) / record.file):
-            dtype = "tfloat32"
-        try:
-            found = compare(name, dtype, result, expected[name], options.rtol, options.atol)
-        except (ValueError, TypeError) as error:
-            raise UsageProblem("T2C001", f"--against {options.against}: {error}") from error
-        print("\n".join(found.lines()))
-        wrong |= found.wrong > 0
-    return Status.INPUT if wrong else Status.DONE
-
-
-def _rounds_to_tf32(text: Path) -> bool:
-    """Whether the head of the text says that it multiplies float32 in TF32."""
-    head, _, _ = text.read_text(encoding="utf-8", errors="replace").partition("#include")
-    return "TF32" in head
-
-
-def _print_checks(options: RunOptions) -> None:
-    """That checks were on and found nothing: silence could mean that they were off."""
-    from tile2c.runtime.load import parsed_checks
-
-    clean = {"races": "no race", "memory": "no bad access"}
-    if names := parsed_checks(options.check):
-        print(f"checks: {', '.join(text for name, text in clean.items() if name in names)}")
-
-
-def _print_results(record: KernelRecord, results: dict[str, Any]) -> None:
-    """Without anything to compare with: enough of each output to see that it is sane."""
-    import numpy as np
-
-    for name, result in results.items():
-        shape = ", ".join(str(extent) for extent in result.shape)
-        text = "empty"
-        if result.size:
-            wide = result.astype(np.float64)
-            text = f"mean {wide.mean():.6g}, from {wide.min():.6g} to {wide.max():.6g}"
-        print(f"{name}[{shape}] {record.argument(name).dtype}: {text}")
-
-
-def _print_times(kernel: Kernel, named: dict[str, Any], sizes: dict[str, int]) -> None:
-    emulated = kernel.backend.name == EMULATE
-    keywords = _size_keywords(kernel.record, sizes)
-    times = sorted(kernel.time(**named, **keywords, repeat=5 if emulated else 100))
-    middle = times[len(times) // 2]
-    note = " (emulated: says nothing about a device)" if emulated else ""
-    print(f"time: median {middle:.4g} ms, best {times[0]:.4g} ms of {len(times)} runs{note}")

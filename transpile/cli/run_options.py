@@ -54,7 +54,10 @@ def command() -> Command:
                 "the emulator.",
             ),
             click.Option(
-                ["--sizes"], metavar="M=512,N=…", help="Run-time sizes; default small with tails."
+                ["--sizes"],
+                metavar="M=512,N=…",
+                help="Run-time sizes; default small with tails, and again with uneven ones where "
+                "other entries of the file take those.",
             ),
             click.Option(
                 ["--seed"],

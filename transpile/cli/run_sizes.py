@@ -1,11 +1,18 @@
-"""Sizes for `tile2c run`: those given, else small ones with tails, as the launches suggest."""
+"""Sizes for `tile2c run`: those given, else small ones with tails, as the launches suggest.
+
+Where some entries take sizes that vectors divide and others the rest, `other_sizes` has the rest.
+"""
 
 from __future__ import annotations
 
 import re
-from math import prod
+from collections.abc import Iterator
+from itertools import groupby
+from math import lcm, prod
 
+from tile2c.runtime.dtypes import packed
 from tile2c.runtime.expressions import ExpressionError, evaluate, names_of
+from tile2c.runtime.grid import SMS
 from tile2c.runtime.records import Argument, KernelRecord, Launch
 from tile2c.transpile.cli.status import UsageProblem, suggestion
 
@@ -13,6 +20,8 @@ UNKNOWN_TILE = 128
 SMALLEST_TAIL = 8
 APART = 40  # between two sizes of which one has to be larger
 MOST_ELEMENTS = 2**20  # of all tensors together: some seconds in the emulator
+UNEVEN = 3  # added to a size that vectors of 2, 4, 8 and 16 elements divide
+EVEN = 32  # divides what conditions on vectors of 16 elements, or of 32 halves of a byte, ask for
 ROUNDS = 3  # of a size that the grid does not split: enough to fill and drain a pipeline
 
 _CAPPED = re.compile(r"min\(.*,\s*(\d+)\)")
@@ -132,12 +141,70 @@ def _spread_strides(record: KernelRecord, argument: Argument, sizes: dict[str, i
 def _small(record: KernelRecord, name: str) -> int:
     tile = _grid_tile(record, name)
     if tile is not None:
-        tail = max(SMALLEST_TAIL, tile // 3 // SMALLEST_TAIL * SMALLEST_TAIL)
-        return tile * _most_blocks(record, name) + tail
+        return tile * _most_blocks(record, name) + _tail(record, name, tile)
     block = record.parameters.get(f"block_{name}")
     if not isinstance(block, int) or block <= 1:
         return UNKNOWN_TILE + SMALLEST_TAIL
     return block * ROUNDS + SMALLEST_TAIL
+
+
+def _tail(record: KernelRecord, name: str, tile: int) -> int:
+    """Part of a tile, of whole vectors; half of a narrow tile, unless an entry asks for vectors."""
+    if 1 < tile <= SMALLEST_TAIL and name not in _asked_by_conditions(record):
+        return tile // 2
+    return max(SMALLEST_TAIL, tile // 3 // SMALLEST_TAIL * SMALLEST_TAIL)
+
+
+def other_sizes(record: KernelRecord, sizes: dict[str, int]) -> Iterator[dict[str, int]]:
+    """Sizes near these at which entries run that these leave out: uneven ones, then even ones."""
+    seen = set(_entries(record, sizes))
+    asked = sorted(_asked_by_conditions(record) & set(sizes))
+    uneven = dict(sizes)
+    for name in asked:
+        other = _kept(record, name, sizes[name] + _step(record, name))
+        if set(_entries(record, {**sizes, name: other})) - seen:
+            uneven[name] = other
+    even = {**sizes, **{name: _kept(record, name, -(-sizes[name] // EVEN) * EVEN) for name in asked}}
+    for trial in (uneven, even):
+        new = set(_entries(record, trial)) - seen
+        if new and all(_holds(condition, trial) for condition in record.requires):
+            seen |= new
+            yield trial
+
+
+def _asked_by_conditions(record: KernelRecord) -> frozenset[str]:
+    """Names that decide which entry of a launch runs."""
+    asked = (names_of(launch.when) for launch in record.launches if launch.when is not None)
+    return frozenset().union(*asked)
+
+
+def _step(record: KernelRecord, name: str) -> int:
+    """How far the next size is that fits the shapes: `K / 2` asks for steps of 2."""
+    divided = re.compile(rf"\b{re.escape(name)}\b\s*//?\s*(\d+)")
+    step = 1
+    for argument in record.arguments:
+        for extent in argument.shape:
+            step = lcm(step, *(int(found[1]) or 1 for found in divided.finditer(str(extent))))
+        if argument.shape and packed(argument.dtype) and name in names_of(argument.shape[-1]):
+            step = lcm(step, 2)
+    return step * UNEVEN if step % 2 else step
+
+
+def _entries(record: KernelRecord, sizes: dict[str, int]) -> tuple[str, ...]:
+    """The entries that a call with these sizes launches, as far as they tell: on few SMs, aligned."""
+    known = {**{argument.name: 0 for argument in record.arguments}, SMS: 1, **sizes}
+    found = []
+    for _, group in groupby(record.launches, key=lambda launch: launch.group):
+        chosen = next((one for one in group if one.when is None or _true(one.when, known)), None)
+        found += [] if chosen is None else [chosen.entry]
+    return tuple(found)
+
+
+def _true(condition: str | int, names: dict[str, int]) -> bool:
+    try:
+        return bool(evaluate(condition, names))
+    except ExpressionError:
+        return False
 
 
 def _extents_of(record: KernelRecord, name: str) -> list[str]:
