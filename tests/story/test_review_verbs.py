@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,7 +88,9 @@ def test_where_refuses_in_words(
     assert words in capsys.readouterr().err
 
 
-def test_diff_says_what_changed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_says_what_changed(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     old = (SAMPLES / "gemm_bias_relu.py").read_text()
     Path("old.py").write_text(old)
     new = old.replace("num_stages=3", "num_stages=5").replace("block_K=32", "block_K=64")
@@ -102,9 +106,14 @@ def test_diff_says_what_changed(home: Path, capsys: pytest.CaptureFixture[str]) 
         "gemm_bias_relu: shared_bytes 0 -> 163840",
         "49152 bytes -> 163840 bytes",
         "-constexpr int num_stages = 3;",
-        "more lines",
     ):
         assert words in text
+    assert "more lines" not in text  # a pipe gets everything, a terminal the start
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["diff", "old.py", "new.py"]) == 0
+    assert re.search(r"… \d+ more lines; --full shows them", capsys.readouterr().out)
+    assert main(["diff", "old.py", "new.py", "--full"]) == 0
+    assert capsys.readouterr().out == text
     assert main(["diff", "old.py", "old.py", "--exit-code"]) == 0
     assert "same" in capsys.readouterr().out
     assert main(["diff", "old.py", "new.py", "--exit-code", "--format", "json"]) == 1

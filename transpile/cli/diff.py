@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -52,7 +53,11 @@ def command() -> Command:
                 ["-D", "defines"], metavar="NAME=VALUE", multiple=True, help="As for generating."
             ),
             click.Option(["--kernel", "kernels"], metavar="NAME", multiple=True, help="Only this."),
-            click.Option(["--full"], is_flag=True, help="The whole diff of every text."),
+            click.Option(
+                ["--full"],
+                is_flag=True,
+                help="The whole diff of every text, as in pipes and files; a terminal gets its start.",
+            ),
             click.Option(["--exit-code"], is_flag=True, help="Exit with 1 if something differs."),
             click.Option(
                 ["--format", "format"], type=click.Choice(["text", "json"]), default="text"
@@ -74,7 +79,8 @@ def diff(arguments: Sequence[str]) -> int:
     reporter.show_all(diagnostics.items)
     if diagnostics.failed:
         return status_of(diagnostics)
-    changes = compare(old, new, shown=None if values["full"] else SHOWN)
+    whole = values["full"] or values["format"] == "json" or not sys.stdout.isatty()
+    changes = compare(old, new, shown=None if whole else SHOWN)
     if values["format"] == "json":
         print(json.dumps([asdict(change) for change in changes], indent=2, ensure_ascii=False))
     else:

@@ -11,6 +11,8 @@ from tile2c.transpile.output.differences import short_diff
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
 from tile2c.transpile.record import record
 
+REST = "; --full shows them"
+
 
 @record(kw_only=True)
 class Change:
@@ -43,7 +45,9 @@ def _changed(old: GeneratedKernel, new: GeneratedKernel, shown: int | None) -> C
     facts = tuple(_facts(old, new))
     file = f"{new.name}{new.suffix}"
     text = header.headed(new.text, old.text)  # a header says again what the facts say
-    diff = short_diff(header.normalized(old.text), text, f"{file} old", f"{file} new", shown=shown)
+    diff = short_diff(
+        header.normalized(old.text), text, f"{file} old", f"{file} new", shown=shown, rest=REST
+    )
     kind: Literal["changed", "same"] = "changed" if facts or diff else "same"
     return Change(name=new.name, target=new.target, kind=kind, facts=facts, diff=diff)
 

@@ -8,11 +8,11 @@ SHOWN = 24  # lines of a diff; who wants more asks for the files
 
 
 def short_diff(
-    old: str, new: str, old_name: str, new_name: str, *, shown: int | None = SHOWN
+    old: str, new: str, old_name: str, new_name: str, *, shown: int | None = SHOWN, rest: str = ""
 ) -> tuple[str, ...]:
     """The lines that differ, with one of context; empty for equal texts.
 
-    A longer one is cut, and its last line says by how much.
+    A longer one is cut, and its last line says by how much, and what shows the `rest`.
     """
     lines = [
         line.rstrip()
@@ -22,4 +22,4 @@ def short_diff(
     ]
     if shown is None or len(lines) <= shown + 1:
         return tuple(lines)
-    return (*lines[:shown], f"… {len(lines) - shown} more lines")
+    return (*lines[:shown], f"… {len(lines) - shown} more lines{rest}")
