@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -78,8 +80,21 @@ def test_several_targets(source: Path) -> None:
         (["add", "-o", "out"], "did you mean add.py?"),
         (["add.py", "xyzzy"], "an output folder is said by -o xyzzy"),
         (["add.py", "-o", "out", "--target", "hopper"], "`tile2c --targets` lists their chips"),
-        (["run", "add.py"], "`tile2c INPUT.py -o out` writes one"),
-        (["emulate", "nothing", "-o", "e"], "`tile2c INPUT.py -o OUT --launcher` writes one"),
+        (["run", "add.py"], "`tile2c add.py -o out` writes one"),
+        (["emulate", "nothing", "-o", "e"], "`tile2c INPUT.py -o nothing --launcher` writes one"),
+        (["emulate", "nothing", "-o", "add.py"], "help: -o add/"),
+        (["add.py", "-o", "add.py/deeper"], "help: -o add/"),
+        (["add.py", "-o", "out", "--check", "--merge"], "help: --merge alone, then --check"),
+        (["add.py", "-o", "out", "--pristine"], "help: --check --pristine"),
+        (["add.py", "-o", "out", "--emit", "ir", "--check"], "help: without --check"),
+        (["add.py", "-o", "out", "--license-header", "ad.py"], "did you mean add.py?"),
+        (["add.py", "-o", "out", "--license-header", "."], ". is a folder, not a file"),
+        (["add.py", "-o", "out", "--target", "cude"], "did you mean cuda?"),
+        (["help"], "`tile2c -h` explains the options"),
+        (["check", "-o", "out"], "did you mean --check?"),
+        (["diff", "add.py", "ad.py"], "did you mean add.py?"),
+        (["where", "add.py:0"], "help: tile2c where add.py:1"),
+        (["build", "--project", "add.toml"], "no such file: add.toml"),
     ],
 )
 def test_a_wrong_command_line_is_status_2(
@@ -176,8 +191,13 @@ def test_a_broken_manifest_is_status_1(source: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_folder_that_cannot_be_made_is_status_1(
-    source: Path, capsys: pytest.CaptureFixture[str]
+    source: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Path("file").write_text("")
-    assert main(["add.py", "-o", "file/out"]) == 1
+    Path("taken").mkdir()
+
+    def refuses(*arguments: object, **options: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "taken/out")
+
+    monkeypatch.setattr(os, "mkdir", refuses)
+    assert main(["add.py", "-o", "taken/out"]) == 1
     assert "T2C606" in capsys.readouterr().err

@@ -152,6 +152,12 @@ def test_time_is_printed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["out", "--inputs", "no.npz"], "no such file: no.npz"),
         (["out", "--against", "interpreter"], "pass --source INPUT.py"),
         (["out", "--seet", "1"], "did you mean --seed?"),
+        (["out/add.cu"], "help: tile2c run out --kernel add --target cuda:sm_80"),
+        (["out", "--sizes", "N"], "help: --sizes N=168"),
+        (["out", "--sizes", "N=1,N=2"], "help: one N=NUMBER"),
+        (["out", "--source", "function.py"], "did you mean functions.py?"),
+        (["out", "--against", "function.py:add"], "did you mean functions.py?"),
+        (["out", "--inputs", "functions"], "--inputs FILE.npz, or FILE.py:FUNCTION"),
     ],
 )
 def test_a_wrong_command_line_is_status_2(
@@ -161,6 +167,15 @@ def test_a_wrong_command_line_is_status_2(
         arguments = [*arguments, "--backend", "emulate"]
     assert main(["run", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_unknown_backend_of_the_environment(
+    out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILE2C_BACKEND", "emulat")
+    assert main(["run", "out"]) == 2
+    assert "unknown backend 'emulat' in TILE2C_BACKEND" in capsys.readouterr().err
+    assert run("--sizes", "N=5") == 0  # --backend is asked first
 
 
 def test_conflict_marks_are_all_that_is_said(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Reporter, status_of
-from tile2c.transpile.cli.status import Status, UsageProblem
+from tile2c.transpile.cli.status import Status
+from tile2c.transpile.cli.together import no_such_file
 from tile2c.transpile.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _generated(
     from tile2c.transpile.cli.generate import names_checked, parsed_defines, target_names
 
     if not Path(name).is_file():
-        raise UsageProblem("T2C003", f"no such file: {name}")
+        raise no_such_file(Path(name))
     request = pipeline.Request(
         inputs=(Path(name),),
         targets=target_names(values["targets"]),

@@ -9,6 +9,7 @@ import click
 from tile2c.transpile.cli.options import CONTEXT, Command
 from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import Status, UsageProblem, suggestion
+from tile2c.transpile.cli.together import check_folder_name
 from tile2c.transpile.diagnostics.diagnostic import failure
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def emulate(arguments: list[str]) -> int:
     from tile2c.runtime.emulate.host import build_library
     from tile2c.runtime.errors import BackendUnavailable, KernelError
 
+    check_folder_name(values["into"])
     folder, checks = Path(values["out"]), _checks(values["check"])
     records = _records(folder, values["target"])
     try:
@@ -83,7 +85,7 @@ def _records(folder: Path, target: str | None) -> tuple[KernelRecord, ...]:
     try:
         records = read_records(folder)
     except FileNotFoundError as error:
-        hint = "`tile2c INPUT.py -o OUT --launcher` writes one"
+        hint = f"`tile2c INPUT.py -o {folder.as_posix()} --launcher` writes one"
         raise UsageProblem("T2C003", str(error), hint) from error
     except ValueError as error:
         raise failure("T2C607", str(error), None) from error

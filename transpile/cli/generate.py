@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Format, Reporter, status_of
 from tile2c.transpile.cli.status import Status, UsageProblem, nearest
+from tile2c.transpile.cli.together import check_folder_name, check_switches, no_such_file
 from tile2c.transpile.diagnostics import Diagnostic, Diagnostics, InputError
 from tile2c.transpile.record import record
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tile2c.transpile.stage.defines import Defines
 
 DEFAULT_TARGET = "cuda"
+SHORT = 0.6  # how alike short names have to be
 
 
 @record(kw_only=True)
@@ -103,31 +105,23 @@ def check_together(options: Options) -> None:
         raise UsageProblem("T2C001", "no input file", "tile2c INPUT.py -o OUT")
     for name in options.inputs:
         _check_input(name)
-    if options.merge and options.force:
-        raise UsageProblem("T2C001", "--merge and --force exclude each other", None)
-    if options.pristine and not options.check:
-        raise UsageProblem("T2C001", "--pristine only means something with --check", None)
-    if options.check and (options.merge or options.force or options.compile_modules):
-        other = "--merge" if options.merge else "--force" if options.force else "--compile"
-        raise UsageProblem("T2C001", f"--check writes nothing, so {other} cannot go with it", None)
+    check_switches(
+        check=options.check,
+        pristine=options.pristine,
+        merge=options.merge,
+        force=options.force,
+        compile_modules=options.compile_modules,
+    )
     if options.emit is not None and (options.check or options.compile_modules):
         other = "--check" if options.check else "--compile"
-        raise UsageProblem("T2C001", f"--emit writes no kernels, so {other} cannot go with it")
+        raise UsageProblem(
+            "T2C001", f"--emit writes no kernels, so {other} cannot go with it", f"without {other}"
+        )
     if options.out is None and options.emit is None and not options.list_kernels:
         names = " ".join(options.inputs)
         raise UsageProblem("T2C001", "no output folder", f"tile2c {names} -o out/")
     if options.out is not None:
-        _check_out(options.out)
-
-
-def _check_out(out: str) -> None:
-    if not out:
-        raise UsageProblem("T2C001", "the name after -o is empty", "-o . for the current folder")
-    try:
-        if Path(out).exists() and not Path(out).is_dir():
-            raise UsageProblem("T2C001", f"-o {out} is a file, not a folder", None)
-    except OSError as error:
-        raise UsageProblem("T2C001", f"-o {out}: {error.strerror}", None) from error
+        check_folder_name(options.out)
 
 
 def request_of(options: Options) -> Request:
@@ -155,13 +149,13 @@ def _licence(name: str | None) -> tuple[str, ...]:
         return as_comment(Path(name).read_bytes().decode("utf-8"))
     except UnicodeDecodeError as error:
         raise UsageProblem("T2C003", f"--license-header {name}: not text in UTF-8") from error
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise no_such_file(Path(name), "--license-header") from error
     except OSError as error:
         raise UsageProblem("T2C003", f"--license-header {name}: {error.strerror}") from error
 
 
 def _check_input(name: str) -> None:
-    from tile2c.transpile.cli.main import VERBS
-
     path = Path(name)
     hint: str | None
     if path.is_file():
@@ -176,15 +170,23 @@ def _check_input(name: str) -> None:
     if not path.suffix and path.with_suffix(".py").is_file():
         raise UsageProblem("T2C003", f"no such file: {name}", f"did you mean {name}.py?")
     if not path.suffix and path.parent == Path():
-        verb = nearest(name, VERBS)
-        hint = f"did you mean {verb}?" if verb else f"an output folder is said by -o {name}"
-        raise UsageProblem("T2C003", f"no such file or verb: {name}", hint)
+        raise UsageProblem("T2C003", f"no such file or verb: {name}", _meant(name))
     if path.exists():
         raise UsageProblem("T2C003", f"{name} is not a regular file")
-    beside = [item.name for item in path.parent.glob("*.py")] if path.parent.is_dir() else []
-    near = nearest(path.name, sorted(beside))
-    hint = f"did you mean {path.with_name(near).as_posix()}?" if near else None
-    raise UsageProblem("T2C003", f"no such file: {name}", hint)
+    raise no_such_file(path)
+
+
+def _meant(name: str) -> str:
+    """What to type for a word that is neither a file nor a verb."""
+    from tile2c.transpile.cli.main import VERBS
+    from tile2c.transpile.cli.options import command
+
+    if name == "help":
+        return "`tile2c -h` explains the options, `tile2c VERB -h` those of a verb"
+    if any(f"--{name}" in option.opts for option in command().params):
+        return f"did you mean --{name}?"
+    verb = nearest(name, VERBS, alike=SHORT)
+    return f"did you mean {verb}?" if verb else f"an output folder is said by -o {name}"
 
 
 def target_names(values: Sequence[str]) -> tuple[str, ...]:
@@ -197,8 +199,13 @@ def target_names(values: Sequence[str]) -> tuple[str, ...]:
             name = targets.find(value.strip()).name
         except targets.UnknownTarget as error:
             known = [target.name for target in targets.all_targets()]
-            near = nearest(value.strip(), known)
             families = ", ".join(dict.fromkeys(name.partition(":")[0] for name in known))
+            alone = ":" not in value
+            near = nearest(
+                value.strip(),
+                families.split(", ") if alone else known,
+                alike=SHORT if alone else 0.4,
+            )
             listed = f"families: {families}; `tile2c --targets` lists their chips"
             hint = f"did you mean {near}?" if near else listed
             raise UsageProblem("T2C002", f"unknown target {value.strip()!r}", hint) from error
@@ -246,6 +253,10 @@ def _emit(options: Options, form: Form, request: Request) -> int:
         for text in texts:
             changes.write(text.file_name, text.text)
         commit(Path(options.out), changes)
+        for text in texts:
+            Reporter(options.format).done(
+                f"wrote {(Path(options.out) / text.file_name).as_posix()}"
+            )
         return Status.DONE
     print("\n".join(text.text.rstrip("\n") + "\n" for text in texts), end="")
     return Status.DONE

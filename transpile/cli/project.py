@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Format, Reporter, status_of
 from tile2c.transpile.cli.status import Status, UsageProblem
+from tile2c.transpile.cli.together import check_switches, no_such_file
 from tile2c.transpile.diagnostics import Diagnostic, Diagnostics, InputError
 from tile2c.transpile.diagnostics.diagnostic import Note, failure
 from tile2c.transpile.record import record
@@ -78,13 +79,13 @@ def build(arguments: list[str]) -> int:
 
 
 def _check_together(options: Options) -> None:
-    if options.merge and options.force:
-        raise UsageProblem("T2C001", "--merge and --force exclude each other", None)
-    if options.pristine and not options.check:
-        raise UsageProblem("T2C001", "--pristine only means something with --check", None)
-    if options.check and (options.merge or options.force or options.compile_modules):
-        other = "--merge" if options.merge else "--force" if options.force else "--compile"
-        raise UsageProblem("T2C001", f"--check writes nothing, so {other} cannot go with it", None)
+    check_switches(
+        check=options.check,
+        pristine=options.pristine,
+        merge=options.merge,
+        force=options.force,
+        compile_modules=options.compile_modules,
+    )
 
 
 def _project(options: Options, diagnostics: Diagnostics) -> Project | None:
@@ -98,7 +99,7 @@ def _project(options: Options, diagnostics: Diagnostics) -> Project | None:
             "`tile2c build -h` shows one",
         )
     if not path.is_file():
-        raise UsageProblem("T2C003", f"--project: no such file: {path}")
+        raise no_such_file(path, "--project")
     into = None if options.into is None else Path(options.into)
     return project.read(Path(os.path.relpath(path)), diagnostics, into)
 

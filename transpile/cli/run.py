@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import Status, UsageProblem, suggestion
+from tile2c.transpile.cli.together import no_such_file
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.record import record
 
@@ -46,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
         options = RunOptions(**context.params)
     reporter = Reporter("text")
     record = _record(options)
-    _check_options(options)
+    _check_options(options, record)
     kernel = _loaded(options, record, reporter)
     _refuse_marks(Path(options.out) / kernel.record.file)
     return _run(options, kernel, reporter)
@@ -70,26 +71,54 @@ def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
     return Status.DONE
 
 
-def _check_options(options: RunOptions) -> None:
+def _check_options(options: RunOptions, record: KernelRecord) -> None:
     from tile2c.runtime.backends.choose import DEVICES
     from tile2c.runtime.load import parsed_checks
+    from tile2c.transpile.cli.run_sizes import given_sizes
 
     known = (*DEVICES, EMULATE)
-    if options.backend is not None and options.backend not in known:
-        hint = suggestion(options.backend, known)
-        raise UsageProblem("T2C001", f"unknown backend {options.backend!r}", hint)
+    where = "" if options.backend is not None else " in TILE2C_BACKEND"
+    asked = os.environ.get("TILE2C_BACKEND") or None if where else options.backend
+    if asked is not None and asked not in known:
+        hint = suggestion(asked, known)
+        raise UsageProblem("T2C001", f"unknown backend {asked!r}{where}", hint)
     try:
         parsed_checks(options.check)
     except ValueError as error:
         raise UsageProblem("T2C001", f"--check: {error}") from error
     if options.check and options.backend not in (None, EMULATE):
         raise UsageProblem(
-            "T2C001", f"--check needs the emulator, not --backend {options.backend}", None
+            "T2C001",
+            f"--check needs the emulator, not --backend {options.backend}",
+            f"--backend {EMULATE}",
         )
+    given_sizes(options.sizes, record)
+    if options.source is not None and not Path(options.source).is_file():
+        raise no_such_file(Path(options.source), "--source")
 
 
 def _folder_for(name: str) -> str:
-    return "out" if name.endswith(".py") else name
+    return "out" if Path(name).is_file() or name.endswith(".py") else name
+
+
+def _input_for(name: str) -> str:
+    return name if name.endswith(".py") else "INPUT.py"
+
+
+def _kernel_file(path: Path) -> str | None:
+    """What to type for a kernel file in the place of its folder."""
+    from tile2c.runtime.records import read_records
+
+    for folder in path.parents if path.is_file() else ():
+        try:
+            records = read_records(folder)
+        except (FileNotFoundError, ValueError):
+            continue
+        name = path.relative_to(folder).as_posix()
+        for item in records:
+            if item.file == name:
+                return f"tile2c run {folder} --kernel {item.name} --target {item.target}"
+    return None
 
 
 def _folder_above(folder: Path) -> str | None:
@@ -126,8 +155,9 @@ def _record(options: RunOptions) -> KernelRecord:
         records = read_records(Path(options.out))
     except FileNotFoundError as error:
         how = (
-            _folder_above(Path(options.out))
-            or f"`tile2c INPUT.py -o {_folder_for(options.out)}` writes one"
+            _kernel_file(Path(options.out))
+            or _folder_above(Path(options.out))
+            or f"`tile2c {_input_for(options.out)} -o {_folder_for(options.out)}` writes one"
         )
         raise UsageProblem("T2C003", str(error), how) from error
     except ValueError as error:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 from tile2c.transpile.cli.status import UsageProblem, suggestion
+from tile2c.transpile.cli.together import no_such_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,10 +27,11 @@ def function_of(option: str, text: str) -> Callable[..., Any]:
     file, _, name = text.rpartition(":")
     path = Path(file)
     if not file or path.suffix != ".py":
-        hint = f"{option} interpreter, or {text}:FUNCTION" if option == "--against" else None
+        meant = f"{text}:FUNCTION" if text.endswith(".py") else "FILE.py:FUNCTION"
+        hint = f"{option} {'interpreter' if option == '--against' else 'FILE.npz'}, or {meant}"
         raise UsageProblem("T2C001", f"{option} {text}: not of the form FILE.py:FUNCTION", hint)
     if not path.is_file():
-        raise UsageProblem("T2C003", f"{option}: no such file: {file}")
+        raise no_such_file(path, option)
     spec = importlib.util.spec_from_file_location(f"tile2c_user_{path.stem}", path)
     assert spec is not None and spec.loader is not None  # a .py file always has both
     module = importlib.util.module_from_spec(spec)
@@ -89,8 +91,8 @@ def _of_archive(text: str) -> dict[str, Any]:
     try:
         with np.load(text, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except FileNotFoundError as error:
-        raise UsageProblem("T2C003", f"--inputs: no such file: {text}") from error
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise no_such_file(Path(text), "--inputs") from error
     except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise UsageProblem("T2C001", f"--inputs {text} cannot be read: {error}") from error
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import UsageProblem
+from tile2c.transpile.cli.together import no_such_file
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.output.places import source_near
@@ -42,7 +43,7 @@ def source_of(record: KernelRecord, out: Path, given: str | None) -> Path:
     if given is not None:
         path = Path(given)
         if not path.is_file():
-            raise UsageProblem("T2C003", f"--source: no such file: {given}")
+            raise no_such_file(path, "--source")
         return path
     near = source_near(out, record.file, record.source)
     if near is not None:

@@ -50,20 +50,25 @@ def given_sizes(text: str | None, record: KernelRecord) -> dict[str, int]:
         if not part.strip():
             continue
         if not name or not value.strip().isdecimal():
-            raise UsageProblem("T2C001", f"--sizes {part}: not of the form NAME=NUMBER")
+            told = ",".join(f"{name}={size}" for name, size in default_sizes(record).items())
+            help = f"--sizes {told}" if told else f"all sizes of {record.name} are fixed"
+            raise UsageProblem("T2C001", f"--sizes {part}: not of the form NAME=NUMBER", help)
         if name not in sizes and record.parameters.get(name) == int(value):
             continue
         if name not in sizes:
             fixed = record.parameters.get(name)
             if fixed is not None:
-                raise UsageProblem("T2C001", f"--sizes: {name} is fixed to {fixed}")
+                help = f"leave it out, or generate with -D {name}={value.strip()} or without {name}"
+                raise UsageProblem("T2C001", f"--sizes: {name} is fixed to {fixed}", help)
             known = ", ".join(sizes)
             hint = suggestion(name, sizes) or (
                 f"the sizes of {record.name} are {known}" if known else "all its sizes are fixed"
             )
             raise UsageProblem("T2C001", f"--sizes: {record.name} has no size {name}", hint)
         if found.setdefault(name, int(value)) != int(value):
-            raise UsageProblem("T2C001", f"--sizes {part} contradicts {name}={found[name]}")
+            raise UsageProblem(
+                "T2C001", f"--sizes {part} contradicts {name}={found[name]}", f"one {name}=NUMBER"
+            )
     return found
 
 
@@ -164,7 +169,10 @@ def other_sizes(record: KernelRecord, sizes: dict[str, int]) -> Iterator[dict[st
         other = _kept(record, name, sizes[name] + _step(record, name))
         if set(_entries(record, {**sizes, name: other})) - seen:
             uneven[name] = other
-    even = {**sizes, **{name: _kept(record, name, -(-sizes[name] // EVEN) * EVEN) for name in asked}}
+    even = {
+        **sizes,
+        **{name: _kept(record, name, -(-sizes[name] // EVEN) * EVEN) for name in asked},
+    }
     for trial in (uneven, even):
         new = set(_entries(record, trial)) - seen
         if new and all(_holds(condition, trial) for condition in record.requires):

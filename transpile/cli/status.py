@@ -25,12 +25,15 @@ class UsageProblem(Exception):
         self.help = help
 
 
-def nearest(name: str, known: list[str] | tuple[str, ...]) -> str | None:
-    """The known name most like `name`, if any is near; letter case does not count."""
+def nearest(name: str, known: list[str] | tuple[str, ...], *, alike: float = 0.4) -> str | None:
+    """The known name most like `name`, if any is near; letter case does not count.
+
+    Short names are alike by chance: those ask for more (`alike`, of 1).
+    """
     from difflib import get_close_matches
 
     by_lower = {item.lower(): item for item in known}
-    found = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.4)
+    found = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=alike)
     return by_lower[found[0]] if found else None
 
 

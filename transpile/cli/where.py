@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tile2c.transpile.cli.report import Reporter, lines_of
 from tile2c.transpile.cli.status import Status, UsageProblem
+from tile2c.transpile.cli.together import no_such_file
 
 if TYPE_CHECKING:
     from tile2c.transpile.cli.options import Command
@@ -61,7 +62,11 @@ def where(arguments: Sequence[str]) -> int:
             "name one that a tile2c.json beside or above it lists",
         )
     if line > found.lines:
-        raise UsageProblem("T2C001", f"{path} has {found.lines} lines, not {line}")
+        raise UsageProblem(
+            "T2C001",
+            f"{path} has {found.lines} lines, not {line}",
+            f"tile2c where {path}:{found.lines}",
+        )
     source = _source(found, given)
     print("\n".join(_answer(found, source)))
     _warn(found, source, Reporter("text"))
@@ -84,12 +89,13 @@ def statement_of(path: Path, line: int) -> str | None:
 def _parsed(place: str) -> tuple[Path, int]:
     name, _, number = place.rpartition(":")
     if not name or not number.isdecimal() or int(number) < 1:
+        file = name if name and Path(name).is_file() else place
         raise UsageProblem(
-            "T2C001", f"{place} is not of the form KERNEL.cu:LINE", f"tile2c where {place}:1"
+            "T2C001", f"{place} is not of the form KERNEL.cu:LINE", f"tile2c where {file}:1"
         )
     path = Path(name)
     if not path.is_file():
-        raise UsageProblem("T2C003", f"no such file: {name}")
+        raise no_such_file(path)
     return path, int(number)
 
 
@@ -98,7 +104,7 @@ def _source(found: Located, given: str | None) -> Path | None:
     from tile2c.transpile.output.places import source_near
 
     if given is not None and not Path(given).is_file():
-        raise UsageProblem("T2C003", f"--source: no such file: {given}")
+        raise no_such_file(Path(given), "--source")
     return Path(given) if given is not None else source_near(found.out, found.file, _named(found))
 
 
