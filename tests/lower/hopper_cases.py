@@ -25,7 +25,7 @@ ORDERS = (
     "mma_commit", "mma_wait", "consumers_sync", "publish_to_async", "warpgroup_sync", "tma_store_commit",
     "tma_store_wait_read", "ring.advance", "cluster_arrive", "cluster_wait", "barrier_arrive_at",
 )  # fmt: skip
-CALL = re.compile(rf"({'|'.join(map(re.escape, ORDERS))})(<\d+>)?\(")
+CALL = re.compile(rf"({'|'.join(map(re.escape, ORDERS))})(<\w+>)?\(")
 
 
 def build(folder: Path, kernel: str, defines: Defines) -> str:
@@ -95,13 +95,17 @@ def right(folder: Path, kernel: str, defines: Defines, operands: list[Any]) -> b
     return got.shape == want.shape and bool(np.allclose(got, want, rtol=bound, atol=bound * scale))
 
 
-def mutants(text: str, entry: str = "") -> Iterator[tuple[str, str]]:
-    """(what is missing, the text without it), for the entry with roles, or the one of the name."""
+def mutants(text: str, *, clusters: bool = False) -> Iterator[tuple[str, str]]:
+    """(what is missing, the text without it), for what the first entry does.
+
+    Without `clusters` what only blocks of clusters do stays as it is.
+    """
     lines = text.split("\n")
-    head = f"__launch_bounds__(384, 1) {entry}(" if entry else "__launch_bounds__"
-    first = next(k for k, line in enumerate(lines) if head in line)
+    heads = ("_block(", "__launch_bounds__")  # a function that entries share comes before them
+    first = next(k for k, line in enumerate(lines) if any(head in line for head in heads))
     last = next(k for k in range(first, len(lines)) if lines[k] == "}")
-    for k in range(first, last):
+    others = set() if clusters else _of_clusters(lines)
+    for k in sorted(set(range(first, last)) - others):
         call = CALL.search(lines[k])
         if call is None or lines[k].strip().startswith("//"):
             continue
@@ -110,3 +114,18 @@ def mutants(text: str, entry: str = "") -> Iterator[tuple[str, str]]:
         if call[2] == "<0>" and call[1] == "mma_wait":
             weak = lines[k].replace("<0>", "<1>")
             yield f"weaker {lines[k].strip()}", "\n".join([*lines[:k], weak, *lines[k + 1 :]])
+
+
+def _of_clusters(lines: list[str]) -> set[int]:
+    """Lines under a condition that holds in clusters of several blocks alone."""
+    found: set[int] = set()
+    for k, line in enumerate(lines):
+        edge = line[: len(line) - len(line.lstrip())]
+        if line.strip() not in (
+            "if constexpr (cluster_size == 1) {",
+            "if constexpr (cluster_size > 1) {",
+        ):
+            continue
+        start = k if "> 1" in line else lines.index(f"{edge}}} else {{", k)
+        found |= set(range(start, lines.index(f"{edge}}}", start)))
+    return found

@@ -90,11 +90,13 @@ def _constant(constant: Const, printer: CPrinter) -> str:
     return f"constexpr {printer.type_name(constant.dtype)} {constant.name} = {printer(bare)};"
 
 
-def _params(params: tuple[EntryParam, ...], printer: CPrinter) -> list[dict[str, str]]:
+def _params(
+    params: tuple[EntryParam, ...], printer: CPrinter, *, of_entry: bool
+) -> list[dict[str, str]]:
     last = len(params) - 1
     return [
         {
-            "declaration": _declaration(param, printer),
+            "declaration": _declaration(param, printer, of_entry=of_entry),
             "end": ") {" if index == last else ",",
             "remark": f"  // {param.remark}" if param.remark else "",
         }
@@ -102,9 +104,11 @@ def _params(params: tuple[EntryParam, ...], printer: CPrinter) -> list[dict[str,
     ]
 
 
-def _declaration(param: EntryParam, printer: CPrinter) -> str:
-    if param.kind == "tensor_map":
+def _declaration(param: EntryParam, printer: CPrinter, *, of_entry: bool) -> str:
+    if param.kind == "tensor_map" and of_entry:
         return f"const __grid_constant__ TensorMap {param.name}"
+    if param.kind == "tensor_map":
+        return f"const TensorMap& {param.name}"
     kind = printer.type_name(param.dtype)
     if param.kind in ("tensor", "workspace"):
         const = "" if param.written else "const "
@@ -119,7 +123,7 @@ def _body(body: Body, target: Target, statements: StatementPrinter) -> str:
         "body.j2",
         name=body.name,
         parameters=", ".join(body.template),
-        params=_params(body.params, statements.c),
+        params=_params(body.params, statements.c, of_entry=False),
         body=statements.block(body.body),
         comments=body.comments,
     )
@@ -133,7 +137,7 @@ def _entry(entry: Entry, target: Target, statements: StatementPrinter) -> str:
         "entry.j2",
         name=entry.name,
         bounds=bounds,
-        params=_params(entry.params, statements.c),
+        params=_params(entry.params, statements.c, of_entry=True),
         body=statements.block(entry.body),
         comments=entry.comments,
     )

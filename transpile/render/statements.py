@@ -160,7 +160,6 @@ class StatementPrinter:
     def _branch(self, branch: Branch, columns: int) -> str:
         condition = self.c(branch.condition)
         then = self.block(branch.then, columns - 4)
-        remark = len(branch.remark) + 5 if branch.remark else 0
         inline = (
             len(branch.then) == 1
             and isinstance(branch.then[0], Assign | Do)
@@ -168,7 +167,7 @@ class StatementPrinter:
             and not branch.then[0].comments
             and (not branch.remark or isinstance(branch.then[0], Do))
             and "\n" not in then
-            and len(condition) + len(then) + 5 + remark <= columns
+            and len(condition) + len(then) + 5 <= columns
         )
         constexpr = "constexpr " if branch.constexpr else ""
         if not inline:

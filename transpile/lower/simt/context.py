@@ -75,6 +75,7 @@ class Context:
     variant: bool = False  # rows may start unaligned: the text is a template over `aligned`
     between_products: bool = False  # what is lowered now keeps the matrix unit waiting
     in_cluster: bool = False  # shared addresses hold the rank of a block among its cluster's
+    cluster_size: str = ""  # the template's parameter that says of how many blocks, 1 among them
     unaligned: bool = False  # only the variant that knows nothing of rows: no copy is asynchronous
     wants_variant: bool = False  # some access would be vectorized if rows were known to be aligned
     layouts: dict[str, Layout] = field(default_factory=dict)  # fragment -> layout

@@ -76,7 +76,7 @@ _ORDER = (
     "tma_prefetch",
     "tma_load",
     "tma_load_once",
-    "tma_load_to_both",
+    "tma_load_to_all",
     "tma_load_im2col",
     "tma_store",
     "tma_store_commit",

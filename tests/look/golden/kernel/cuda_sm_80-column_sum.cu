@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin column_sum.cu -o column_sum.cubin
 //   launch   grid ((N + 31) / 32), block 256, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 9876b391126f  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 ed48ecb000df  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_M = 128;
 constexpr int block_N = 32;
@@ -100,9 +100,8 @@ static __device__ void column_sum_block(const float* __restrict__ X,  // [M, N]
     {
         const int i = lane % 8 * 4;
         const int at = bx * block_N + i;
-        if (threadIdx.x / 8 == 0) {  // several threads hold the same: one writes
-            store_whole_vector<aligned>(&Y[at], sums, N - at);
-        }
+        // several threads hold the same: one writes
+        if (threadIdx.x / 8 == 0) store_whole_vector<aligned>(&Y[at], sums, N - at);
     }
 }
 

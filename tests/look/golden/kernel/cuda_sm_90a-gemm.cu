@@ -20,9 +20,9 @@
 //            workspace first, C is copied from there at the end
 //   cluster  gemm_clusters: the same launch in clusters of 2 along x, an even grid, where min(sms,
 //            (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0 and
-//            (N + 127) / 128 * ((M + 127) / 128) > 132 and N * 2 % 128 != 0; rows of whole lines of
+//            (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole lines of
 //            128 bytes load as fast without
-//   text     sha256 502ebda35894  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 e1d258e3fcf2  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -174,15 +174,20 @@ struct Ring {
 };
 
 // One arrival at the same barrier of a block of the cluster.
+template <int cluster_size>
 static __device__ void barrier_arrive_at(unsigned long long& barrier, int block) {
-    asm volatile(
-        "{\n"
-        ".reg .b32 there;\n"
-        "mapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
-        "}" ::"r"(shared_addr(&barrier)),
-        "r"(block)
-        : "memory");
+    if constexpr (cluster_size == 1) {
+        barrier_arrive(barrier);
+    } else {
+        asm volatile(
+            "{\n"
+            ".reg .b32 there;\n"
+            "mapa.shared::cluster.u32 there, %0, %1;\n"
+            "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+            "}" ::"r"(shared_addr(&barrier)),
+            "r"(block)
+            : "memory");
+    }
 }
 
 // This thread has got here; what it wrote before, others of the cluster may read after their wait.
@@ -216,19 +221,21 @@ static __device__ void tma_load(void* shared, const TensorMap& map, unsigned lon
         : "memory");
 }
 
-// Starts the load of a box at (x, y), to the same place in both blocks of the cluster; zeros stand
+// Starts the load of a box at (x, y), to the same place in each block of the cluster; zeros stand
 // in for what lies outside. Its bytes go to the barrier of each.
-static __device__ void tma_load_to_both(void* shared, const TensorMap& map,
-                                        unsigned long long& barrier, int x, int y) {
-    asm volatile(
-        "{\n"
-        ".reg .b16 both;\n"
-        "mov.b16 both, 3;\n"
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-        ".multicast::cluster [%0], [%1, {%3, %4}], [%2], both;\n"
-        "}" ::"r"(shared_addr(shared)),
-        "l"(&map), "r"(shared_addr(&barrier)), "r"(x), "r"(y)
-        : "memory");
+template <int cluster_size>
+static __device__ void tma_load_to_all(void* shared, const TensorMap& map,
+                                       unsigned long long& barrier, int x, int y) {
+    if constexpr (cluster_size == 1) {
+        tma_load(shared, map, barrier, x, y);
+    } else {
+        const unsigned short blocks = (1 << cluster_size) - 1;  // one bit each
+        asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+            ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(shared_addr(shared)),
+            "l"(&map), "r"(shared_addr(&barrier)), "r"(x), "r"(y), "h"(blocks)
+            : "memory");
+    }
 }
 
 // Starts the store of a box at (x, y); what lies outside is left out.
@@ -270,41 +277,23 @@ static __device__ void more_registers() {
 
 // wgmma descriptor of a tile whose rows run along K: groups of 8 swizzled rows follow one another.
 // A step along K is a step in the row: the hardware swizzles the address it arrives at.
-template <int row_bytes>
+template <int row_bytes, int cluster_size>
 static __device__ unsigned long long k_major(const void* p) {
     constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
     constexpr unsigned long long group = 8 * row_bytes / 16;
-    return shared_addr(p) >> 4 | 1ull << 16 | group << 32 | swizzle << 62;
-}
-
-// wgmma descriptor of a tile whose rows run along K: groups of 8 swizzled rows follow one another.
-// A step along K is a step in the row: the hardware swizzles the address it arrives at.
-template <int row_bytes>
-static __device__ unsigned long long k_major_in_cluster(const void* p) {
-    constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
-    constexpr unsigned long long group = 8 * row_bytes / 16;
-    // above it stands the block's rank in the cluster
-    const unsigned at = shared_addr(p) & 0x3ffff;
+    // in a cluster the block's rank stands above these bits
+    const unsigned at = cluster_size == 1 ? shared_addr(p) : shared_addr(p) & 0x3ffff;
     return at >> 4 | 1ull << 16 | group << 32 | swizzle << 62;
 }
 
 // wgmma descriptor of a tile whose rows run along M or N: 8 rows are 8 steps of K, and the next
 // columns lie in the next slab, `rows` rows on.
-template <int row_bytes, int rows>
+template <int row_bytes, int rows, int cluster_size>
 static __device__ unsigned long long mn_major(const void* p) {
     constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
     constexpr unsigned long long slab = rows * row_bytes / 16, group = 8 * row_bytes / 16;
-    return shared_addr(p) >> 4 | slab << 16 | group << 32 | swizzle << 62;
-}
-
-// wgmma descriptor of a tile whose rows run along M or N: 8 rows are 8 steps of K, and the next
-// columns lie in the next slab, `rows` rows on.
-template <int row_bytes, int rows>
-static __device__ unsigned long long mn_major_in_cluster(const void* p) {
-    constexpr unsigned long long swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : 3;
-    constexpr unsigned long long slab = rows * row_bytes / 16, group = 8 * row_bytes / 16;
-    // above it stands the block's rank in the cluster
-    const unsigned at = shared_addr(p) & 0x3ffff;
+    // in a cluster the block's rank stands above these bits
+    const unsigned at = cluster_size == 1 ? shared_addr(p) : shared_addr(p) & 0x3ffff;
     return at >> 4 | slab << 16 | group << 32 | swizzle << 62;
 }
 
@@ -367,30 +356,35 @@ static __device__ void store_matrices(half* row, unsigned r0, unsigned r1, unsig
                  : "memory");
 }
 
-// For rows that TMA can load, or that were copied to such rows: A, B and C at multiples of 16
-// bytes, K % 8 == 0, N % 8 == 0, M > 0, K > 0, N > 0.
-extern "C" __global__ void __launch_bounds__(384, 1) gemm(
-    const __grid_constant__ TensorMap A_map,  // A in boxes of 128 x 32
-    const __grid_constant__ TensorMap B_map,  // B in boxes of 32 x 64
-    const __grid_constant__ TensorMap C_map,  // C in boxes of 64 x 64
-    int M, int N, int K) {
+// What a block does; one that is alone is a cluster of one.
+template <int cluster_size>
+static __device__ void gemm_block(const TensorMap& A_map, const TensorMap& B_map,
+                                  const TensorMap& C_map, int M, int N, int K) {
     auto& [A_shared, B_shared, C_tile, full, empty] = *reinterpret_cast<Shared*>(shared_bytes);
 
     // Blocks stay and take tiles in turn: the next one loads while the last is stored.
     const int tiles_x = (N + block_N - 1) / block_N, tiles_y = (M + block_M - 1) / block_M;
     const int ko_end = (K + block_K - 1) / block_K;
 
+    // Blocks of a cluster read the same B_shared: each loads its part for all of them.
+    const int rank = blockIdx.x % cluster_size;
     if (threadIdx.x == 0) {
         tma_prefetch(A_map);
         tma_prefetch(B_map);
         tma_prefetch(C_map);
         for (int stage = 0; stage < ring_stages; ++stage) {
             barrier_init(full[stage], 1);  // the producer, and its bytes
-            barrier_init(empty[stage], 8);  // one arrival a consumer warp
+            // one arrival a consumer warp of the cluster
+            barrier_init(empty[stage], 8 * cluster_size);
         }
         barriers_visible();
     }
-    __syncthreads();  // the barriers are ready for everyone
+    if constexpr (cluster_size == 1) {
+        __syncthreads();  // the barriers are ready for everyone
+    } else {
+        cluster_arrive();
+        cluster_wait();  // the barriers are ready for everyone in the cluster
+    }
 
     // shuffled: uniform for the compiler
     const int warpgroup = __shfl_sync(0xffffffffu, int(threadIdx.x) / 128, 0);
@@ -417,9 +411,17 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm(
                     tma_load(&A_shared[ring.stage][0][0], A_map, full[ring.stage], ko * block_K,
                              by * block_M);
                     // T.copy(B[ko * block_K, bx * block_N], B_shared)
-                    for (int slab = 0; slab < 2; ++slab)
-                        tma_load(&B_shared[ring.stage][slab][0][0], B_map, full[ring.stage],
-                                 bx * block_N + slab * 64, ko * block_K);
+                    for (int slab = rank; slab < 2; slab += cluster_size)
+                        tma_load_to_all<cluster_size>(&B_shared[ring.stage][slab][0][0], B_map,
+                                                      full[ring.stage], bx * block_N + slab * 64,
+                                                      ko * block_K);
+                    ring.advance();
+                }
+            }
+            // The block's memory stays until the consumers of all blocks have left all stages.
+            if constexpr (cluster_size > 1) {
+                for (int stage = 0; stage < ring_stages; ++stage) {
+                    barrier_wait(empty[ring.stage], ring.phase ^ 1);
                     ring.advance();
                 }
             }
@@ -446,12 +448,14 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm(
             // T.gemm(A_shared, B_shared, C_local)
             UNROLL
             for (int k = 0; k < block_K; k += 16)
-                mma_m64n128k16(C_local[0], k_major<64>(&A_shared[ring.stage][group_m][k]),
-                               mn_major<128, block_K>(&B_shared[ring.stage][0][k][0]),
+                mma_m64n128k16(C_local[0],
+                               k_major<64, cluster_size>(&A_shared[ring.stage][group_m][k]),
+                               mn_major<128, block_K, cluster_size>(&B_shared[ring.stage][0][k][0]),
                                ko != 0 || k > 0);
             mma_commit();
             mma_wait<0>();  // this warp has read the tiles
-            if (lane == 0) barrier_arrive(empty[ring.stage]);  // the stage may be refilled
+            // the stage may be refilled
+            if (lane < cluster_size) barrier_arrive_at<cluster_size>(empty[ring.stage], lane);
             ring.advance();
         }
         pin(C_local);
@@ -481,125 +485,23 @@ extern "C" __global__ void __launch_bounds__(384, 1) gemm(
     tma_store_wait_read<0>();  // the shared memory outlives its readers
 }
 
+// For rows that TMA can load, or that were copied to such rows: A, B and C at multiples of 16
+// bytes, K % 8 == 0, N % 8 == 0, M > 0, K > 0, N > 0.
+extern "C" __global__ void __launch_bounds__(384, 1) gemm(
+    const __grid_constant__ TensorMap A_map,  // A in boxes of 128 x 32
+    const __grid_constant__ TensorMap B_map,  // B in boxes of 32 x 64
+    const __grid_constant__ TensorMap C_map,  // C in boxes of 64 x 64
+    int M, int N, int K) {
+    gemm_block<1>(A_map, B_map, C_map, M, N, K);
+}
+
 // The same for clusters of two blocks: they load B_shared for each other.
 extern "C" __global__ void __launch_bounds__(384, 1) gemm_clusters(
     const __grid_constant__ TensorMap A_map,  // A in boxes of 128 x 32
     const __grid_constant__ TensorMap B_map,  // B in boxes of 32 x 64
     const __grid_constant__ TensorMap C_map,  // C in boxes of 64 x 64
     int M, int N, int K) {
-    auto& [A_shared, B_shared, C_tile, full, empty] = *reinterpret_cast<Shared*>(shared_bytes);
-
-    // Blocks stay and take tiles in turn: the next one loads while the last is stored.
-    const int tiles_x = (N + block_N - 1) / block_N, tiles_y = (M + block_M - 1) / block_M;
-    const int ko_end = (K + block_K - 1) / block_K;
-
-    // Blocks 2 i and 2 i + 1 read the same B_shared: each loads half for both.
-    const int rank = blockIdx.x % 2;
-    if (threadIdx.x == 0) {
-        tma_prefetch(A_map);
-        tma_prefetch(B_map);
-        tma_prefetch(C_map);
-        for (int stage = 0; stage < ring_stages; ++stage) {
-            barrier_init(full[stage], 1);  // the producer, and its bytes
-            barrier_init(empty[stage], 16);  // one arrival a consumer warp of both blocks
-        }
-        barriers_visible();
-    }
-    cluster_arrive();
-    cluster_wait();  // the barriers are ready for everyone in the cluster
-
-    // shuffled: uniform for the compiler
-    const int warpgroup = __shfl_sync(0xffffffffu, int(threadIdx.x) / 128, 0);
-    Ring<ring_stages> ring;
-    if (warpgroup == 2) {  // the producer: one thread starts the loads
-        fewer_registers<24>();
-        if (threadIdx.x == 256) {
-            for (int tile = blockIdx.x; tile < tiles_x * tiles_y; tile += gridDim.x) {
-                // Neighbouring blocks share rows of A and columns of B while these are in the
-                // cache.
-                // T.use_swizzle(10): panels of 8 rows, as blocks stay and take 132 tiles at a time,
-                // which then read the fewest bytes
-                const int panel_size = 8;  // rows of tiles
-                const int panel = tile / (panel_size * tiles_x);
-                const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
-                const int within = tile % (panel_size * tiles_x);
-                const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
-                // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
-                for (int ko = 0; ko < ko_end; ++ko) {
-                    // every consumer warp has read what the stage held
-                    barrier_wait(empty[ring.stage], ring.phase ^ 1);
-                    barrier_expect(full[ring.stage], sizeof(A_shared[0]) + sizeof(B_shared[0]));
-                    // T.copy(A[by * block_M, ko * block_K], A_shared)
-                    tma_load(&A_shared[ring.stage][0][0], A_map, full[ring.stage], ko * block_K,
-                             by * block_M);
-                    // T.copy(B[ko * block_K, bx * block_N], B_shared)
-                    tma_load_to_both(&B_shared[ring.stage][rank][0][0], B_map, full[ring.stage],
-                                     bx * block_N + rank * 64, ko * block_K);
-                    ring.advance();
-                }
-            }
-            // The block's memory stays until the consumers of both blocks have left all stages.
-            for (int stage = 0; stage < ring_stages; ++stage) {
-                barrier_wait(empty[ring.stage], ring.phase ^ 1);
-                ring.advance();
-            }
-        }
-        return;
-    }
-    more_registers<240>();
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int group_m = warpgroup * 64;
-
-    for (int tile = blockIdx.x; tile < tiles_x * tiles_y; tile += gridDim.x) {
-        const int panel_size = 8;  // rows of tiles
-        const int panel = tile / (panel_size * tiles_x);
-        const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
-        const int within = tile % (panel_size * tiles_x);
-        const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
-        // [block_M, block_N] over the block; T.clear(C_local): the first product overwrites
-        float C_local[1][16][4];
-
-        // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
-        for (int ko = 0; ko < ko_end; ++ko) {
-            barrier_wait(full[ring.stage], ring.phase);  // the tiles of round ko have arrived
-            mma_begin();
-            // T.gemm(A_shared, B_shared, C_local)
-            UNROLL
-            for (int k = 0; k < block_K; k += 16)
-                mma_m64n128k16(C_local[0],
-                               k_major_in_cluster<64>(&A_shared[ring.stage][group_m][k]),
-                               mn_major_in_cluster<128, block_K>(&B_shared[ring.stage][0][k][0]),
-                               ko != 0 || k > 0);
-            mma_commit();
-            mma_wait<0>();  // this warp has read the tiles
-            if (lane < 2) barrier_arrive_at(empty[ring.stage], lane);  // the stage may be refilled
-            ring.advance();
-        }
-        pin(C_local);
-
-        // T.copy(C_local, C[by * block_M, bx * block_N])
-        tma_store_wait_read<0>();  // TMA has read the last part
-        warpgroup_sync(warpgroup);  // its place may be overwritten
-        UNROLL
-        for (int n = 0; n < 16; n += 2) {
-            const int row = warp % 4 * 16 + lane % 16, col = n * 8 + lane / 16 * 8;
-            store_matrices(&C_tile[warpgroup][col / 64][row][C_col(row, col % 64)],
-                           packed_pair(C_local[0][n][0], C_local[0][n][1]),
-                           packed_pair(C_local[0][n][2], C_local[0][n][3]),
-                           packed_pair(C_local[0][n + 1][0], C_local[0][n + 1][1]),
-                           packed_pair(C_local[0][n + 1][2], C_local[0][n + 1][3]));
-        }
-        publish_to_async();  // TMA will see what this thread wrote
-        warpgroup_sync(warpgroup);  // the warpgroup's part is complete
-        if (threadIdx.x % 128 == 0) {
-            for (int slab = 0; slab < 2; ++slab)
-                tma_store(C_map, &C_tile[warpgroup][slab][0][0], bx * block_N + slab * 64,
-                          by * block_M + group_m);
-            tma_store_commit();
-        }
-    }
-
-    tma_store_wait_read<0>();  // the shared memory outlives its readers
+    gemm_block<2>(A_map, B_map, C_map, M, N, K);
 }
 
 // Any other sizes and addresses: mma.sync, tiles loaded element by element.

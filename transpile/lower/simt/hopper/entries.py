@@ -48,27 +48,45 @@ def _whole_plan(
     launch = with_panels(_without_staging(function, theirs, target, diagnostics))
     whole = _settled(function, launch, target, diagnostics, Given())
     given = whole.conditions
-    if not given.pitches and not given.positive:
-        return _with_clusters(function, whole.in_parts(whole.plan()), whole, diagnostics)
-    whole = _settled(function, launch, target, diagnostics, given)
+    other: Plan | None = None
+    if given.pitches or given.positive:
+        whole = _settled(function, launch, target, diagnostics, given)
+        other = _for_the_rest(function, theirs, whole, diagnostics)
+
+    def told_by(lowered: WithRoles) -> Plan:
+        plan = lowered.plan() if other is None else _beside(whole, lowered.plan(), other)
+        return whole.in_parts(plan)
+
+    both = _together(function, whole, diagnostics)
+    if both is not None and (shared := both.roles.neighbours) is not None:
+        clustered = with_clusters(told_by(both), shared, target.dialect)
+        if clustered is not None:
+            return with_notes_of(clustered.entries[1], clustered)
+    return told_by(whole)
+
+
+def _for_the_rest(
+    function: Function, launch: Launch, whole: WithRoles, diagnostics: Diagnostics
+) -> Plan | None:
+    """The ordinary way, for sizes and addresses that TMA cannot take.
+
+    None where it cannot be gone at all: the launch then requires what TMA does.
+    """
     heard = Diagnostics() if known_odd(whole) else diagnostics  # what is copied first is not slow
     try:
-        other = ordinary.LoweredLaunch(
+        return ordinary.LoweredLaunch(
             function,
-            theirs,
-            target,
+            launch,
+            whole.ctx.target,
             heard,
             variant=True,
             unaligned=True,
             taken=OTHERS_NAMES | _layout_functions(whole),
-        )
-        plan = whole.in_parts(_beside(whole, other))
+        ).plan()
     except InputError:
         if known_odd(whole):
             raise Unfit(known_odd(whole)) from None
-        # what the ordinary path cannot do at all, the launch requires
-        plan = whole.in_parts(whole.plan())
-    return _with_clusters(function, plan, whole, diagnostics)
+        return None
 
 
 def _settled(
@@ -87,31 +105,19 @@ def _settled(
         return WithRoles(function, launch, target, diagnostics, given, together=together)
 
 
-def _with_clusters(
-    function: Function, plan: Plan, whole: WithRoles, diagnostics: Diagnostics
-) -> Plan:
-    """The plan with an entry for clusters of two blocks, where they have tiles in common."""
+def _together(function: Function, whole: WithRoles, diagnostics: Diagnostics) -> WithRoles | None:
+    """The launch lowered also for clusters of two blocks, where they have tiles in common."""
     in_another_order = whole.parts is not None or (whole.stays and whole.pairs is not None)
     if not whole.roles.alike or in_another_order:
-        return plan
+        return None
     target = whole.ctx.target
     both = _settled(function, whole.asked, target, diagnostics, whole.given, together=True)
     shared = both.roles.neighbours
     if shared is None or not still_side_by_side(both.ctx, shared) or both.stays != whole.stays:
-        return plan
+        return None
     if both.addresses != whole.addresses or both.conditions != whole.conditions:
-        return plan  # it is launched on the conditions of the other entry
-    own = both.plan()
-    (entry,) = own.entries
-    which = " and ".join(shared.tiles)
-    words = f"The same for clusters of two blocks: they load {which} for each other."
-    entry = replace(entry, name=f"{entry.name}_clusters", comments=(words,))
-    found = with_clusters(plan, entry, shared, target.dialect)
-    if found is plan:
-        return plan
-    found = with_notes_of(entry, found)
-    helpers = {str(helper): helper for helper in (*plan.helpers, *own.helpers)}
-    return replace(found, helpers=tuple(ordered(list(helpers.values()))))
+        return None  # it is launched on the conditions of the other entry
+    return both
 
 
 def _layout_functions(whole: WithRoles) -> frozenset[str]:
@@ -164,16 +170,18 @@ def _fits(function: Function, launch: Launch, target: SimtTarget, diagnostics: D
     return True
 
 
-def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
-    """One file with the entry with roles and, for all other sizes and addresses, the ordinary one."""
-    mine, theirs = whole.plan(), other.plan()
-    (entry,) = mine.entries
+def _beside(whole: WithRoles, mine: Plan, theirs: Plan) -> Plan:
+    """One file with the entries with roles and, for all other sizes and addresses, the ordinary one.
+
+    `mine`: the plan of `whole`, or one with the same entry and launch beside others.
+    """
+    entry, *more = mine.entries
     body = theirs.bodies[0].body
     flag = (unaligned_flag(),) if "aligned" in names_in(body) else ()
     rest = Entry(
         name=f"{entry.name}_any",
         params=theirs.bodies[0].params,
-        threads=other.ctx.launch.threads,
+        threads=theirs.entries[0].threads,
         body=(*flag, *body),
         comments=("Any other sizes and addresses: mma.sync, tiles loaded element by element.",),
     )
@@ -183,7 +191,7 @@ def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
     words = conditions_in_words(mine.requires, {arg.name for arg in mine.args})
     entry = replace(entry, comments=(f"For copies whose rows TMA can load: {words}.",))
     fallback = replace(theirs.launches[1], entry=rest.name)
-    direct = whole.launch_of(entry, condition)
+    direct = replace(mine.launches[0], when=condition)
     helpers = {str(helper): helper for helper in (*mine.helpers, *theirs.helpers)}
     constants = {c.name for c in (*mine.constants, *theirs.constants)}
     plan = replace(
@@ -194,7 +202,7 @@ def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
         ),
         headers=tuple(dict.fromkeys((*mine.headers, *theirs.headers))),
         helpers=tuple(ordered(list(helpers.values()))),
-        entries=(entry, rest),
+        entries=(entry, *more, rest),
         launches=(direct, fallback),
         choices=(*mine.choices, *theirs.choices),
         requires=(),
@@ -202,6 +210,7 @@ def _beside(whole: WithRoles, other: ordinary.LoweredLaunch) -> Plan:
     plan = with_repacking(plan, whole, direct)
     if known_odd(whole):
         return plan
-    copies = ", or that were copied to such rows" if len(plan.entries) > 2 else ""
+    copied = len(plan.entries) > len((entry, *more, rest))
+    copies = ", or that were copied to such rows" if copied else ""
     entry = replace(entry, comments=(f"For rows that TMA can load{copies}: {words}.",))
     return replace(plan, entries=(entry, *plan.entries[1:]))

@@ -29,6 +29,7 @@ from tile2c.transpile.lower.simt.gaps import NoPlaceForBarrier
 from tile2c.transpile.lower.simt.hopper import memory
 from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwritten_sums
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
+from tile2c.transpile.lower.simt.hopper.neighbours import sharing_entries
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
 from tile2c.transpile.lower.simt.hopper.pairs import (
     grid_of_pairs,
@@ -105,7 +106,7 @@ class WithRoles(Sides):
     ) -> None:
         """`stay`: a block may take several tiles; raises Restless where only the text shows that none can.
 
-        `together`: for clusters of two blocks, which load what they have in common for each other.
+        `together`: also for clusters of two blocks, which load what they have in common for each other.
         """
         self.given, self.stays, self.asked = given, stay, launch
         self.together = together
@@ -161,7 +162,9 @@ class WithRoles(Sides):
         loop = self.roles.loop
         self.stop, self.stop_line = self._stop()
         self.parts = parts_of(ctx, self.roles, self.zeroed, statements, self.stop)
-        ctx.in_cluster = self.parts is not None or self.roles.neighbours is not None
+        ctx.in_cluster = self.parts is not None
+        if self.roles.neighbours is not None:
+            ctx.cluster_size = self.roles.neighbours.size
         if self.parts is not None:
             self.roles = with_policies(ctx, self.roles)
         runs = self.parts is None and ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)
@@ -305,7 +308,14 @@ class WithRoles(Sides):
         self, body: tuple[CStmt, ...], params: tuple[EntryParam, ...]
     ) -> tuple[tuple[Body, ...], tuple[Entry, ...], tuple[LaunchPlan, ...]]:
         entry = self._entry(body, params)
-        return (), (entry,), (self.launch_of(entry, None),)
+        launches = (self.launch_of(entry, None),)
+        shared = self.roles.neighbours
+        if shared is None:
+            return (), (entry,), launches
+        names = {param.name: param for param in self._maps(halves=True)}
+        theirs = tuple(names.get(param.name, param) for param in params)
+        block, *both = sharing_entries(self.ctx, shared, entry, theirs)
+        return (block,), tuple(both), launches
 
     def plan(self) -> Plan:
         plan = super().plan()

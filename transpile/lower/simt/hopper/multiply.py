@@ -131,11 +131,13 @@ def b_descriptor(
     return _descriptor(ctx, load, roles.stage_of(load), first, k, along_k=gemm.transpose_b)
 
 
-def descriptor(ctx: Context, name: str) -> str:
-    """The helper that makes descriptors, k_major or mn_major, by the text's name for it."""
+def descriptor(ctx: Context, name: str, at: Address, *template: Expr) -> CCall:
+    """What wgmma is told of a tile; `name`: of the helper that makes it, k_major or mn_major."""
     function = f"{name}_in_cluster" if ctx.in_cluster else name
-    ctx.need(name, name=function, ranked=ctx.in_cluster)
-    return function
+    ctx.need("shared_addr")
+    ctx.need(name, name=function, ranked=ctx.in_cluster, sized=bool(ctx.cluster_size))
+    size = (b.local(ctx.cluster_size),) if ctx.cluster_size else ()
+    return call(function, at, template=(*template, *size))
 
 
 def _descriptor(
@@ -150,16 +152,13 @@ def _descriptor(
     """K-major where the tile's rows run along K, else MN-major."""
     slabs, tile = load.slabs, load.tile
     size = const(slabs.row_bytes)
-    ctx.need("shared_addr")
     if along_k:
-        name = descriptor(ctx, "k_major")
         element = slabs.element(tile, stage, first, k)
-        return call(name, Address(dtype=tile.dtype, element=element), template=(size,))
-    name = descriptor(ctx, "mn_major")
+        return descriptor(ctx, "k_major", Address(dtype=tile.dtype, element=element), size)
     slab = first if b.literal(first, 0) else b.div(first, const(slabs.width))
     element = slabs.start(tile, stage, slab, k)
     address = Address(dtype=tile.dtype, element=element)
-    return call(name, address, template=(size, slabs.rows))
+    return descriptor(ctx, "mn_major", address, size, slabs.rows)
 
 
 # ---- the instruction

@@ -20,7 +20,7 @@ from tile2c.transpile.lower.simt.hopper.calls import (
     slots,
 )
 from tile2c.transpile.lower.simt.hopper.im2col import first_pixel, tap_of
-from tile2c.transpile.lower.simt.hopper.neighbours import PAIR, Neighbours
+from tile2c.transpile.lower.simt.hopper.neighbours import Neighbours, rows_of_box
 from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.values import Place, convert
@@ -153,34 +153,40 @@ def _load(ctx: Context, load: TileLoad, stage: tuple[Expr, ...], told: Expr) -> 
 def _part(
     ctx: Context, load: TileLoad, shared: Neighbours, stage: tuple[Expr, ...], told: Expr
 ) -> CStmt:
-    """This block's half of a tile, for both blocks of the cluster: slabs, or rows of a lone slab."""
+    """This block's part of a tile, for all blocks of the cluster: slabs, or rows of a lone slab."""
     rank = len(load.map.dims)
     declared, given = coordinates(rank)
-    ctx.need(
-        "tma_load_to_both", rank=rank, coordinates=declared, operands=given, slots=slots(3, rank)
-    )
+    own: dict[str, str | int | bool] = {
+        "rank": rank, "coordinates": declared, "operands": given, "slots": slots(3, rank),
+    }  # fmt: skip
+    ctx.need("tma_load", **own)
+    ctx.need("tma_load_to_all", **own, mask=slots(3 + rank, 1))
     starts = list(box_start(ctx, load.places))
+    size, block = b.local(shared.size), b.local(shared.rank)
     if load.slabs.count == 1:
-        axis = next(k for k, extent in enumerate(load.map.box) if k and extent > 1)
-        row = b.mul(b.local(shared.rank), const(load.map.box[axis]))
+        axis = rows_of_box(load)
+        row = b.mul(block, b.div(load.slabs.rows, size))
         starts[axis] = b.add(starts[axis], row)
         into = load.slabs.start(load.tile, stage, const(0), row)
-        return Do(call=_to_both(load, into, told, starts))
-    lone = load.slabs.count == PAIR  # slab of this block
-    name = shared.rank if lone else ctx.namer.ours("slab", "slab_of_tile")
-    starts[0] = b.add(starts[0], b.mul(b.local(name), const(load.slabs.width)))
-    into = load.slabs.start(load.tile, stage, b.local(name), const(0))
-    start = Do(call=_to_both(load, into, told, starts))
-    if lone:
-        return start
-    ctx.namer.release(name)
-    first, end = shared.half(load.slabs.count)
-    return Loop(var=name, start=first, stop=end, step=const(1), body=(start,), dtype=INT32)
+        return Do(call=_to_all(load, into, told, starts, size))
+    slab = ctx.namer.ours("slab", "slab_of_tile")
+    ctx.namer.release(slab)
+    starts[0] = b.add(starts[0], b.mul(b.local(slab), const(load.slabs.width)))
+    into = load.slabs.start(load.tile, stage, b.local(slab), const(0))
+    return Loop(
+        var=slab,
+        start=block,
+        stop=const(load.slabs.count),
+        step=size,
+        body=(Do(call=_to_all(load, into, told, starts, size)),),
+        dtype=INT32,
+    )
 
 
-def _to_both(load: TileLoad, into: Element, told: Expr, starts: Sequence[Expr]) -> CCall:
+def _to_all(load: TileLoad, into: Element, told: Expr, starts: Sequence[Expr], size: Expr) -> CCall:
     address = Address(dtype=load.tile.dtype, element=into)
-    return call("tma_load_to_both", address, b.local(load.map_name), told, *starts)
+    source = b.local(load.map_name)
+    return call("tma_load_to_all", address, source, told, *starts, template=(size,))
 
 
 def _pixels(

@@ -132,13 +132,13 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...], *, together: bool = False) 
     depth, extent = _depth(ctx, loop, loads, len(rings))
     bound = _bound(body, loop, (*loads, *once))
     meanings = {let.var.name: let.value for let in (*bound, *inside)}
-    neighbours, parts = neighbours_of(ctx, loop, rounds, loads, meanings, groups)
+    neighbours = neighbours_of(ctx, loop, rounds, loads, meanings, groups)
     if neighbours is not None and not together:
-        parts = loads
-        ctx.namer.release(neighbours.rank)
+        for name in (neighbours.rank, neighbours.size):
+            ctx.namer.release(name)
     return Roles(
         loop=loop,
-        loads=parts,
+        loads=loads,
         once=once,
         bound=bound,
         inside=inside,

@@ -24,7 +24,7 @@ from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.hopper import memory
 from tile2c.transpile.lower.simt.hopper.calls import READY, call, do, ring_helpers
 from tile2c.transpile.lower.simt.hopper.long_first import long_blocks_first
-from tile2c.transpile.lower.simt.hopper.neighbours import PAIR, drained, meet
+from tile2c.transpile.lower.simt.hopper.neighbours import drained, half_box, meet
 from tile2c.transpile.lower.simt.hopper.pairs import (
     Pairs,
 )
@@ -169,8 +169,8 @@ class Sides(ordinary.LoweredLaunch):
         shared = self.roles.neighbours
         warps: Expr = const(self.roles.groups * 4)
         if shared is not None:
-            warps = b.mul(warps, const(PAIR))
-        free = f"one arrival a consumer warp{' of both blocks' if shared else ''}"
+            warps = b.mul(warps, b.local(shared.size))
+        free = f"one arrival a consumer warp{' of the cluster' if shared else ''}"
         inits = [
             line
             for ring in self.roles.rings
@@ -193,12 +193,12 @@ class Sides(ordinary.LoweredLaunch):
             dtype=INT32,
         )
         first = b.compare("==", b.local("threadIdx.x"), const(0))
-        everyone = "the barriers are ready for everyone"
         made = (*self._prefetches(), loop, *self._once(), do("barriers_visible"))
         ready = Branch(condition=first, then=made)
+        met = Sync(kind="barrier", remark="the barriers are ready for everyone")
         if shared is None:
-            return Section(body=(ready, Sync(kind="barrier", remark=everyone)))
-        return Section(body=(shared.line(), ready, *meet(self.ctx, f"{everyone} in the cluster")))
+            return Section(body=(ready, met))
+        return Section(body=(shared.line(), ready, meet(self.ctx, shared, met)))
 
     def _prefetches(self) -> tuple[CStmt, ...]:
         """The first load of a block would wait for its map."""
@@ -235,7 +235,8 @@ class Sides(ordinary.LoweredLaunch):
 
         ring = replace(ring, ctype=f"Ring<{CPrinter(ctx.target.dialect)(self.roles.extent)}>")
         one = b.compare("==", b.local("threadIdx.x"), const(groups * THREADS))
-        drain = [drained(ctx, self.roles)] if self.roles.neighbours else []
+        shared = self.roles.neighbours
+        drain = [drained(ctx, self.roles, shared)] if shared is not None else []
         body = (
             *self._share(consumer=False),
             Branch(condition=one, then=(*loads, *drain)),
@@ -258,7 +259,9 @@ class Sides(ordinary.LoweredLaunch):
         self.ctx.need(name)
         return [do(name, template=(const(count),))]
 
-    def _maps(self) -> list[EntryParam]:
+    def _maps(self, *, halves: bool = False) -> list[EntryParam]:
+        """Tensor maps; `halves`: of tiles that two blocks load for each other, each a half."""
+        shared = self.roles.neighbours if halves else None
         found: dict[str, EntryParam] = {}
         moved: list[TileLoad | Passage] = [
             *self.roles.once,
@@ -267,6 +270,8 @@ class Sides(ordinary.LoweredLaunch):
         ]
         for part in moved:
             kind, described = part.map.dtype, part.map
+            if shared is not None and isinstance(part, TileLoad) and part.tile.name in shared.tiles:
+                described = half_box(part)
             box = " x ".join(str(extent) for extent in reversed(described.box))
             found[part.map_name] = EntryParam(
                 name=part.map_name,

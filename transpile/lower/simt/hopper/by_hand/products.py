@@ -207,15 +207,12 @@ def _descriptor(
     assert slabs is not None
     before, row, column = tile.starts(ctx, region)
     size = const(slabs.row_bytes)
-    ctx.need("shared_addr")
     kind = tile.buffer.dtype
     if along_k:
-        name = descriptor(ctx, "k_major")
         element = slabs.element(tile.buffer, before, b.add(row, first), b.add(column, k))
-        return call(name, Address(dtype=kind, element=element), template=(size,))
-    name = descriptor(ctx, "mn_major")
+        return descriptor(ctx, "k_major", Address(dtype=kind, element=element), size)
     at = b.add(column, first)
     slab = at if b.literal(at, 0) else b.div(at, const(slabs.width))
     element = slabs.start(tile.buffer, before, slab, b.add(row, k))
     address = Address(dtype=kind, element=element)
-    return call(name, address, template=(size, slabs.rows))
+    return descriptor(ctx, "mn_major", address, size, slabs.rows)
