@@ -43,6 +43,16 @@ def test_what_nothing_fixes(program: Make) -> None:
     assert "T.float16" in text and "factor = 3" in text
 
 
+def test_names_of_kernels_that_are_called_kernel(program: Make) -> None:
+    """CLASS_METHOD, where neither the function nor what is inside the method has a name of its own."""
+    text = SCALE.replace("scaled", "kernel").replace("class Scale:", "class RowScale:")
+    result = program(text, "row_scale_kernel.block=64", "RowScale.factor=3")
+    assert list(result.kernels) == ["row_scale_kernel"]
+    text = text.replace("    def kernel(self", "    def _buildMHA2D(self")
+    assert list(program(text, "block=64").kernels) == ["row_scale_build_mha2d"]
+    assert program(text).codes == ["T2C116"]
+
+
 def test_calls_of_the_file(program: Make) -> None:
     """One kernel for each object; -D is above them."""
     text = SCALE + (
@@ -114,4 +124,4 @@ def test_two_kernels_of_the_module_by_one_method(program: Make) -> None:
     """
     result = program(text)
     result.must_be_fine()
-    assert list(result.kernels) == ["fill_N64", "fill_N128"]
+    assert list(result.kernels) == ["op_fill_N64", "op_fill_N128"]

@@ -13,6 +13,7 @@ from tile2c.transpile.stage.host_arithmetic import MOST_ITEMS
 from tile2c.transpile.stage.invoke import Caller
 from tile2c.transpile.stage.values import (
     MISSING,
+    ClassName,
     Closure,
     Decorated,
     Foreign,
@@ -77,7 +78,8 @@ class Definitions(Caller):
         bases = tuple(self.evaluate(base) for base in node.bases)
         cls = HostClass(node.name, node, scope, self.frame.source, bases, self.frame.path)
         frame = self.frame
-        self.frame = type(frame)(scope, frame.source, (*frame.path, node.name), frame.calls)
+        path = (*frame.path, ClassName(node.name))
+        self.frame = type(frame)(scope, frame.source, path, frame.calls)
         try:
             self.execute_all(node.body)
         finally:

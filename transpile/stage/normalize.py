@@ -251,12 +251,13 @@ def _kernel(
 
 
 def _root_name(source: Source, root: Root) -> str:
-    from tile2c.transpile.stage.specialise import GENERIC, base_name
+    from tile2c.transpile.stage.specialise import GENERIC, base_name, method_name
 
     if root.style == "method":
-        own = {root.name, *root.name.split(".")}
-        named = sorted(root.kernels - own - GENERIC)
-        return named[0] if len(named) == 1 else root.name.replace(".", "_")
+        cls, _, method = root.name.rpartition(".")
+        made = method_name(cls, method)
+        named = sorted(root.kernels - {root.name, cls, method, made} - GENERIC)
+        return named[0] if len(named) == 1 else made
     inner = sorted(root.kernels - {root.name} - GENERIC) or ["main"]
     if root.style == "factory" and len(inner) == 1:
         return base_name(source, (root.name,), inner[0])

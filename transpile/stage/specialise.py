@@ -38,6 +38,7 @@ from tile2c.transpile.stage.syntax import own_nodes
 from tile2c.transpile.stage.tuning import first_config
 from tile2c.transpile.stage.values import (
     MISSING,
+    ClassName,
     Closure,
     Decorated,
     DType,
@@ -53,11 +54,31 @@ GENERIC = frozenset(("main", "kernel", "func", "prim_func", "inner"))
 
 
 def base_name(source: Source, path: Sequence[str], function: str) -> str:
-    """The prim_func's name, or where that is generic the nearest enclosing one that is not."""
-    for name in (function, *reversed(path)):
-        if name not in GENERIC:
-            return name
+    """The prim_func's name, or where that is generic the nearest enclosing one that is not.
+
+    A method's name takes its class's in front: `Scale.kernel` makes `scale_kernel`.
+    """
+    if function not in GENERIC:
+        return function
+    names = (*path, function)
+    for place in reversed(range(len(names))):
+        if isinstance(names[place], ClassName):
+            continue
+        if place and isinstance(names[place - 1], ClassName):
+            return method_name(names[place - 1], names[place])
+        if names[place] not in GENERIC:
+            return names[place]
     return re.sub(r"\W", "_", source.stem)
+
+
+def method_name(cls: str, method: str) -> str:
+    """`row_sum_build` of `RowSum` and `_build`."""
+    return f"{_snake_case(cls)}_{_snake_case(method)}"
+
+
+def _snake_case(name: str) -> str:
+    parts = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name)
+    return parts.strip("_").lower()
 
 
 @record
@@ -186,6 +207,7 @@ def _root_of_method(ev: Language, method: class_kernels.Method) -> Root | None:
     own = root.parameters[1:] if method.takes_object else root.parameters
     objects = class_kernels.made_with(method.cls) if method.takes_object else {}
     kernels = root.kernels - {root.name} | {method.cls.name, method.name}
+    kernels |= {method_name(method.cls.name, method.name)}
     names = tuple(dict.fromkeys((*objects, *own)))
     style = root.style if root.style == "eager" else "method"
     defaults = {k: v for k, v in {**objects, **root.defaults}.items() if v is not MISSING}

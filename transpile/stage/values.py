@@ -30,6 +30,12 @@ class DType(str):
         return str(self)
 
 
+class ClassName(str):
+    """A class among the names around a function."""
+
+    __slots__ = ()
+
+
 @record(eq=False)
 class Unknown:
     """A value that cannot be had without running the program, and why."""
