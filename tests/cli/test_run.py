@@ -185,6 +185,9 @@ def test_conflict_marks_are_all_that_is_said(out: Path, capsys: pytest.CaptureFi
     shown = capsys.readouterr()
     assert "T2C703" in shown.err and "holds conflict marks" in shown.err
     assert "it runs as it is" not in shown.err and shown.out == ""
+    assert main(["emulate", "out", "-o", "emulated"]) == 1
+    shown = capsys.readouterr()
+    assert "T2C703" in shown.err and "holds conflict marks" in shown.err
 
 
 def test_a_folder_of_one_target_names_the_output_folder(

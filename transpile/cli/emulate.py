@@ -9,7 +9,7 @@ import click
 from tile2c.transpile.cli.options import CONTEXT, Command
 from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import Status, UsageProblem, suggestion
-from tile2c.transpile.cli.together import check_folder_name
+from tile2c.transpile.cli.together import check_folder_name, refuse_marks
 from tile2c.transpile.diagnostics.diagnostic import failure
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def emulate(arguments: list[str]) -> int:
     check_folder_name(values["into"])
     folder, checks = Path(values["out"]), _checks(values["check"])
     records = _records(folder, values["target"])
+    for record in records:
+        refuse_marks(folder / record.file)
     try:
         library = build_library(folder, records, Path(values["into"]), checks)
     except (BackendUnavailable, KernelError) as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import Status, UsageProblem, suggestion
-from tile2c.transpile.cli.together import no_such_file
+from tile2c.transpile.cli.together import no_such_file, refuse_marks
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.record import record
 
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
     record = _record(options)
     _check_options(options, record)
     kernel = _loaded(options, record, reporter)
-    _refuse_marks(Path(options.out) / kernel.record.file)
+    refuse_marks(Path(options.out) / kernel.record.file)
     return _run(options, kernel, reporter)
 
 
@@ -133,18 +133,6 @@ def _folder_above(folder: Path) -> str | None:
     name = folder.name
     found = next((target for target in targets if target_folder(target) == name), None)
     return found and f"{folder.parent.as_posix()} --target {found}"
-
-
-def _refuse_marks(file: Path) -> None:
-    """Conflict marks are told before anything that is true of an edited file."""
-    from tile2c.runtime.backends.texts import read_kernel
-
-    try:
-        read_kernel(file)
-    except ValueError as error:
-        raise failure("T2C703", str(error), None) from error
-    except OSError:  # told where the text is needed
-        return
 
 
 def _record(options: RunOptions) -> KernelRecord:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tile2c.transpile.cli.status import UsageProblem, nearest
+from tile2c.transpile.diagnostics.diagnostic import failure
 
 
 def check_switches(
@@ -68,3 +69,15 @@ def _folder_beside(file: Path) -> str:
     """A name that is free, or a folder: what the file's own name suggests."""
     other = file.with_suffix("") if file.suffix else file.with_name(f"{file.name}_out")
     return f"{other.as_posix()}/" if not other.is_file() else "out/"
+
+
+def refuse_marks(file: Path) -> None:
+    """Conflict marks are told before anything that is true of an edited file."""
+    from tile2c.runtime.backends.texts import read_kernel
+
+    try:
+        read_kernel(file)
+    except ValueError as error:
+        raise failure("T2C703", str(error), None) from error
+    except OSError:  # told where the text is needed
+        return
