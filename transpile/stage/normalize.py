@@ -93,8 +93,8 @@ def normalize(
             blamed.add((result.blamed, result.variant))
             for item in result.diagnostics.items:
                 diagnostics.add(item)
-    for _, why in failed:
-        _report_not_ready(why, diagnostics, skippable=bool(wanted) and not only)
+    for name, why in failed:
+        _report_not_ready(name, why, diagnostics, skippable=bool(wanted) and not only)
     if not results and not diagnostics.failed:
         _report_no_kernel(source, diagnostics)
     return tuple(wanted)
@@ -308,11 +308,13 @@ def _reason(why: NotReady) -> str:
     return f"{why.name} has to be known because {why.why}: -D {why.name}=VALUE"
 
 
-def _report_not_ready(why: NotReady, diagnostics: Diagnostics, *, skippable: bool) -> None:
+def _report_not_ready(
+    kernel: str, why: NotReady, diagnostics: Diagnostics, *, skippable: bool
+) -> None:
     message = f"{why.name} has to be known: {why.why}"
     help = f"-D {why.name}=VALUE"
     if skippable:
-        diagnostics.warning("T2C117", f"this kernel is skipped: {message}", why.span, help=help)
+        diagnostics.warning("T2C117", f"{kernel} is skipped: {message}", why.span, help=help)
     else:
         diagnostics.error("T2C116", message, why.span, help=help)
 
