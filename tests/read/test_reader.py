@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,26 @@ def test_bad_files_end_at_the_gate(tmp_path: Path, data: bytes, code: str, line:
     assert source is None
     (item,) = diagnostics.items
     assert item.code == code and item.span is not None and item.span.line == line
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads them")
+@pytest.mark.parametrize(
+    "line", ["type V = list[int]", "def f[T1](x): pass", 'x = f"{"a"}"', "x = f'{f'{1}'}'"]
+)
+def test_newer_python_is_named(tmp_path: Path, line: str) -> None:
+    source, diagnostics = read(tmp_path, f"y = 1\n{line}\n".encode())
+    assert source is None
+    (item,) = diagnostics.items
+    assert item.code == "T2C101" and item.span is not None and item.span.line == 2
+    assert "newer Python than 3.11" in item.message
+
+
+@pytest.mark.parametrize("line", ["x = '\\x'", "x = b'é'", "x = '\\N{nothing}'", "f() = 1"])
+def test_what_no_python_reads(tmp_path: Path, line: str) -> None:
+    source, diagnostics = read(tmp_path, f"y = 1\n{line}\n".encode())
+    assert source is None
+    (item,) = diagnostics.items
+    assert item.code == "T2C101" and "this is not Python" in item.message
 
 
 def test_byte_order_mark_and_line_ends(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import ast
 import codecs
 import io
 import re
+import sys
 import tokenize
 import warnings
 
@@ -14,6 +15,7 @@ from tile2c.transpile.read.source import Comment
 
 MOST_BYTES = 4 * 1024 * 1024
 _PRAGMA = re.compile(r"#\s*(type:\s*ignore|noqa|fmt:|isort:|ruff:|pylint:|pragma:|yapf:|mypy:|!)")
+_OF_LITERALS = ("(unicode error)", "(value error)", "bytes can only")  # libcst reads no literals
 MOST_NESTING = 200  # deeper trees would overflow the stack of what reads them
 
 
@@ -62,7 +64,8 @@ def parse(text: str, name: str, diagnostics: Diagnostics) -> ast.Module | None:
         if "too many nested" in (error.msg or ""):
             _too_deep(name, line, diagnostics)
         else:
-            _not_python(error.msg or "", Span(name, line, col, end_line, end_col), diagnostics)
+            span = Span(name, line, col, end_line, end_col)
+            _not_python(error.msg or "", span, text, diagnostics)
         return None
     except (RecursionError, MemoryError, ValueError):
         _too_deep(name, _longest_statement(text), diagnostics)
@@ -117,8 +120,9 @@ def _longest_statement(text: str) -> int:
     return abs(longest[1])
 
 
-def _not_python(message: str, span: Span, diagnostics: Diagnostics) -> None:
-    """Python's own message, but where it speaks of settings of the interpreter that reads."""
+def _not_python(message: str, span: Span, text: str, diagnostics: Diagnostics) -> None:
+    """Python's own message, but where it speaks of settings of the interpreter that reads, or where
+    only this interpreter is too old: `type V = …` and quotes inside f-strings came with 3.12."""
     if message.startswith("Exceeds the limit"):
         diagnostics.error(
             "T2C101",
@@ -127,7 +131,27 @@ def _not_python(message: str, span: Span, diagnostics: Diagnostics) -> None:
             help="no type of the language holds it: at most 20 digits fit an integer",
         )
         return
+    if not message.startswith(_OF_LITERALS) and _is_newer_python(text):
+        here = ".".join(str(part) for part in sys.version_info[:2])
+        diagnostics.error(
+            "T2C101",
+            f"this is newer Python than {here}, with which tile2c runs here",
+            span,
+            help="run tile2c with the Python that the program is for",
+        )
+        return
     diagnostics.error("T2C101", f"this is not Python: {message}", span)
+
+
+def _is_newer_python(text: str) -> bool:
+    """Whether libcst, which reads every version's Python in one, takes what `ast` does not."""
+    import libcst
+
+    try:
+        libcst.parse_module(text)
+    except Exception:  # whatever it says, the file is not readable
+        return False
+    return True
 
 
 def _too_deep(name: str, line: int, diagnostics: Diagnostics) -> None:
