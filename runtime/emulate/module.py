@@ -145,8 +145,11 @@ class EmulatedModule:
 
     def _chain(self, mark: str) -> tuple[int, ...]:
         """The author's lines of a place and its callers, innermost first."""
+        name = Path(self.file).name
         return tuple(
-            line for offset in mark.split("+") for line in _lines(self.library, int(offset, 16))
+            line
+            for offset in mark.split("+")
+            for line in _lines(self.library, int(offset, 16), name)
         )
 
 
@@ -177,11 +180,12 @@ def _show(chain: tuple[int, ...]) -> str:
 
 
 @cache
-def _lines(library: Path, offset: int) -> tuple[int, ...]:
+def _lines(library: Path, offset: int, name: str) -> tuple[int, ...]:
     """The author's lines at a return address in the module: the call, then those it is inlined in."""
     command = ["addr2line", "-i", "-s", "-e", str(library), hex(offset - 1)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return ()
-    return tuple(int(line) for line in re.findall(r"^kernel:(\d+)", done.stdout, re.MULTILINE))
+    ours = rf"^(?:kernel|{re.escape(name)}):(\d+)"
+    return tuple(int(line) for line in re.findall(ours, done.stdout, re.MULTILINE))

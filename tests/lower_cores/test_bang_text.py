@@ -149,5 +149,15 @@ def test_the_authors_words_stand_in_the_stage_they_are_about() -> None:
     ):
         assert text.count(words) == 1, words
     assert "// start = " not in text
-    assert text.count("what the core reads of NRAM itself") == 1
-    assert text.count("are taken to come after the calls") == 1  # an assumption, said as one
+
+
+def test_copies_on_the_chip_wait_for_calls_and_calls_for_them() -> None:
+    text = lowered(program("weights_products"), {}, TARGET).text
+    lines = [line.strip() for line in text.split("\n")]
+    copies = [n for n, line in enumerate(lines) if "NRAM2WRAM" in line]
+    assert copies
+    for at in copies:
+        first = next(n for n in range(at, 0, -1) if lines[n].startswith("__memcpy"))
+        assert lines[first].startswith("__memcpy_async(")
+        assert lines[first - 1].startswith("__sync_compute();  // ")
+        assert lines[at + 1].startswith("__sync_move();  // ")

@@ -25,7 +25,7 @@ ORDERING = {
                 "order"),
     "wait": ("copies_wait", "copies_wait_all", "cluster_wait", "barrier_wait", "mma_wait",
              "tma_store_wait_read", "tma_store_wait",
-             "WaitFlag", "CrossCoreWaitFlag", "__sync_compute", "__sync_io",
+             "WaitFlag", "CrossCoreWaitFlag", "__sync_compute", "__sync_io", "__sync_move",
              "__sync_io_move_compute"),
     "commit": ("copies_commit", "mma_commit", "tma_store_commit"),
     "arrival": ("barrier_expect", "barrier_bytes", "barrier_arrive", "barrier_arrive_behind",

@@ -167,8 +167,6 @@ _WORDS = CoresWords(
     element="",
     at="{tile} + {offset}",
     seen_as="({type}*){tile}",
-    in_order="what the core reads of NRAM itself and plain copies are taken to come after the calls "
-    "before them, as in public kernels",
     tasks="any other number",
 )
 
@@ -229,8 +227,9 @@ def _target(arch: str, chip: str, number: int, nram: int, wram: int, own: bool) 
         host=_host(arch),
         proven="never run on silicon",
         summary=f"Cambricon {chip}, one core a block",
-        facts="vendor's developer guide of BANG C 4.5; assumed, as public kernels do: the core's own "
-        "reads of NRAM and plain copies come after the calls before them",
+        facts="vendor's developer guide of BANG C 4.5, by which the core reads NRAM itself in the "
+        "pipeline of vector calls; its guide to operators (mlu-ops), by which copies from and to "
+        "global memory without `_async` need no synchronisation",
         emulated="the samples but for 8-bit floats and barriers",
         vectors="counts",
         order="stages",

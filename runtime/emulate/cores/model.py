@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tile2c.runtime.emulate.compiler import cache_folder, find_compiler
 from tile2c.runtime.emulate.objects import compile_unit, digest
@@ -20,10 +21,12 @@ _OWN_FLAGS = (*COMMON, "-O2")
 
 @dataclass(frozen=True)
 class Model:
-    """`folder` holds its sources, and its headers in `include`; `name` is its folder in the cache."""
+    """`folder` holds its sources, and its headers in `include`; `name` is its folder in the cache,
+    `flags` are those of texts alone, which the linker does not see."""
 
     name: str
     folder: Path
+    flags: tuple[str, ...] = ()
 
     def built(
         self,
@@ -42,12 +45,17 @@ class Model:
         compiler = find_compiler()
         objects = _objects(self, compiler)
         names = [path.name for path in objects]
-        key = digest([unit, compiler, *KERNEL_FLAGS, *macros, *flags, *names, _state(self)])
+        words = (*KERNEL_FLAGS, *self.flags, *macros)
+        key = digest([unit, compiler, *words, *flags, *names, _state(self)])
         target = self._cache() / f"{key}.so"
         if not target.exists():
             prepared = self._prepared(compiler, header, macros) if header else ()
-            own = (*KERNEL_FLAGS, "-shared", *macros, *prepared, *self._includes(), *flags)
-            compile_unit(compiler, own, unit, target, [str(path) for path in objects], file_name)
+            own = (*words, *prepared, *self._includes(), *flags)
+            with TemporaryDirectory(prefix="tile2c-") as folder:
+                made = Path(folder, "text.o")
+                compile_unit(compiler, (*own, "-c"), unit, made, [], file_name)
+                linked = [str(path) for path in (made, *objects)]
+                compile_unit(compiler, (*COMMON, "-shared"), "", target, linked, file_name)
         return target
 
     def sources(self) -> list[Path]:
@@ -61,11 +69,12 @@ class Model:
 
     def _prepared(self, compiler: str, header: str, macros: Sequence[str]) -> tuple[str, ...]:
         """Where the compiler finds the headers already read, which takes most of its time."""
-        key = digest([_state(self), compiler, *KERNEL_FLAGS, *macros])
+        key = digest([_state(self), compiler, *KERNEL_FLAGS, *self.flags, *macros])
         folder = self._cache() / f"headers-{key}"
         target = folder / "prepared.h.gch"
         if not target.exists():
-            flags = (*KERNEL_FLAGS, "-x", "c++-header", *macros, *self._includes())
+            words = (*KERNEL_FLAGS, *self.flags, *macros)
+            flags = (*words, "-x", "c++-header", *self._includes())
             compile_unit(compiler, flags, f'#include "{header}"\n', target, [], header)
         return (f"-I{folder}",)
 

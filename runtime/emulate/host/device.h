@@ -79,8 +79,11 @@ std::string lines_of(const std::string& library, const std::string& offsets) {
         if (!lines) continue;
         char row[256];
         while (std::fgets(row, sizeof row, lines)) {
-            if (std::strncmp(row, "kernel:", 7)) continue;
-            const std::string line = std::to_string(std::atoi(row + 7));
+            const char* colon = std::strchr(row, ':');
+            const std::string file(row, colon ? size_t(colon - row) : 0);
+            if (file != "kernel" && (file.size() < 4 || file.substr(file.size() - 4) != ".mlu"))
+                continue;
+            const std::string line = std::to_string(std::atoi(colon + 1));
             found += found.empty() ? "line " + line : ", called from line " + line;
         }
         pclose(lines);

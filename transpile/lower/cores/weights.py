@@ -17,7 +17,7 @@ from tile2c.transpile.ir.forms import Region
 from tile2c.transpile.lower.cores.context import Context
 from tile2c.transpile.lower.cores.copies import whole_shape
 from tile2c.transpile.lower.cores.layouts import times
-from tile2c.transpile.lower.cores.plan import Branch, TileRef, VectorCall
+from tile2c.transpile.lower.cores.plan import Branch, Order, TileRef, Unit, VectorCall
 from tile2c.transpile.lower.cores.units import calls_of, zeros
 from tile2c.transpile.lower.cores.values import Value
 from tile2c.transpile.targets.cores import WeightUnit
@@ -52,7 +52,7 @@ class _Product:
         wide = -(-k // step) * step
         inner = self.inner if wide == k else const(wide)
         if wide != k:
-            at = self._widened(at, left.dtype, m, k, wide, m)
+            at = self._widened(at, left.dtype, m, k, wide, m)  # done when the right operand is
         weights = self._weights(right, n, k, wide)
         clear = self.stmt.clear
         whole = sums.whole
@@ -99,14 +99,19 @@ class _Product:
     def _widened(
         self, rows: TileRef, dtype: DType, count: int, k: int, wide: int, most: int
     ) -> TileRef:
-        """Rows of `k` elements made up to `wide` by zeros, which add nothing; `most` rows in all."""
+        """Rows of `k` elements made up to `wide` by zeros, which add nothing; `most` rows in all.
+
+        The copy is not waited for.
+        """
         made = self._borrow("tile", dtype, most * wide)
         bits = DTYPES["int16"] if dtype.name in self.context.target.widen else dtype
         view = bits if bits != dtype else None
         call = zeros(self.context.target, replace(made, view=view), bits, const(most * wide))
         why = f"the unit sums over multiples of {self.unit.inner_bytes} bytes"
         self.context.emit(replace(call, remark=why))
-        self._emit("CopyRows", made, (rows, const(wide), const(count - 1), const(k)))
+        arguments = (rows, const(wide), const(count - 1), const(k))
+        self._wait("V", "MTE1", "the zeros are there before the copy")
+        self._emit("CopyRows", made, arguments)
         return made
 
     def _weights(self, right: Value, n: int, k: int, wide: int) -> TileRef:
@@ -119,6 +124,7 @@ class _Product:
         else:
             by_rows = self._by_rows(right, n, k, n)
             by_rows = self._widened(by_rows, right.dtype, n, k, wide, padded)
+            self._wait("MTE1", "V", "the rows are there before they are put in order")
         ordered = self._borrow("tile", right.dtype, padded * wide)
         one = const(1)
         self._emit(
@@ -128,7 +134,10 @@ class _Product:
             remark="in the order of the unit's lanes",
         )
         weights = self._borrow("weights", right.dtype, padded * wide)
-        self._emit("ToWeights", weights, (ordered, times(columns, inner)))
+        arguments = (ordered, times(columns, inner))
+        self._wait("V", "MTE1", "the operand is complete before the copy")
+        self._emit("ToWeights", weights, arguments)
+        self._wait("MTE1", "V", "the copy is done before the product")
         return weights
 
     def _by_rows(self, right: Value, n: int, k: int, padded: int) -> TileRef:
@@ -170,6 +179,10 @@ class _Product:
         count = times(self.rows, self.columns)
         call = zeros(self.context.target, sums.at, sums.dtype, count)
         self.context.emit(Branch(condition=condition, then=(call,)))
+
+    def _wait(self, before: Unit, after: Unit, why: str) -> None:
+        """Copies on the chip run beside the calls before and behind them."""
+        self.context.emit(Order(before=before, after=after, remark=why))
 
     def _emit(
         self,

@@ -1,4 +1,5 @@
 // Issue and performance of instructions, copies, reports.
+#include <dlfcn.h>
 #include <stdarg.h>
 
 #include "state.h"
@@ -32,9 +33,12 @@ void stop(Kind kind, int line, const char* format, ...) {
         va_start(list, format);
         int used = vsnprintf(r.text, sizeof r.text, format, list);
         va_end(list);
-        if (task.dim_x * task.dim_y * task.dim_z > 1 && used > 0 &&
-            static_cast<size_t>(used) < sizeof r.text)
-            say(r.text + used, sizeof r.text - used, " (task %u)", core.task);
+        const auto more = [&](const char* words, unsigned number) {
+            if (used > 0 && static_cast<size_t>(used) < sizeof r.text)
+                used += snprintf(r.text + used, sizeof r.text - used, words, number);
+        };
+        if (core.own && !line) more(" (<pc:%x>)", module_offset(core.own));
+        if (task.dim_x * task.dim_y * task.dim_z > 1) more(" (task %u)", core.task);
     }
     throw Stop{};
 }
@@ -49,6 +53,13 @@ const EmuTensor* tensor_at(const void* begin, uint64_t bytes) {
     return nullptr;
 }
 
+uint32_t module_offset(const void* place) {
+    Dl_info info;
+    if (!dladdr(place, &info)) return 0;
+    return static_cast<uint32_t>(static_cast<const char*>(place) -
+                                 static_cast<const char*>(info.dli_fbase));
+}
+
 // ---- instructions ----
 
 Instruction::Instruction(const char* name, Pipe pipe, Line at, Mode mode)
@@ -61,8 +72,7 @@ Instruction::Instruction(const char* name, Pipe pipe, Line at, Mode mode)
             if (core.ordinary[p] > needs.at[p]) needs.at[p] = core.ordinary[p];
     for (int p = 0; p < PIPES; ++p) needs_[p] = needs.at[p];
     core.last[pipe] = needs;
-    if (mode != ASYNC)
-        for (int p = 0; p < PIPES; ++p) perform(static_cast<Pipe>(p), needs_[p]);
+    if (mode == PLAIN) perform_all(needs);
 }
 
 void Instruction::touch(Space space, const void* address, uint64_t bytes, const char* what,
@@ -77,8 +87,8 @@ void Instruction::touch(Space space, const void* address, uint64_t bytes, const 
     check_bounds(name, line, space, address, bytes, write);
     Clock needs;
     for (int p = 0; p < PIPES; ++p) needs.at[p] = needs_[p];
-    shadow_touch({name, line, pipe, sequence_, core.task, adds_}, needs, space, address, bytes,
-                 write);
+    shadow_touch({name, line, pipe, sequence_, core.task, adds_, core.own}, needs, space, address,
+                 bytes, write);
 }
 
 void Instruction::read(Space space, const void* address, uint64_t bytes, const char* what) {
@@ -94,20 +104,15 @@ void Instruction::add(const void* address, uint64_t bytes, const char* what) {
     adds_ = false;
 }
 
-void Instruction::issue() {
-    core.performed[pipe] = sequence_;
-    core.ordinary[pipe] = sequence_;
+void Instruction::issue(std::function<void()> effect, bool takes) {
+    Clock needs;
+    for (int p = 0; p < PIPES; ++p) needs.at[p] = needs_[p];
+    core.pending[pipe].push_back({sequence_, needs, takes, std::move(effect)});
+    if (mode != ASYNC) core.ordinary[pipe] = sequence_;
     if (mode != PLAIN) return;
-    Clock done;
-    for (int p = 0; p < PIPES; ++p) done.at[p] = needs_[p];
-    done.at[pipe] = sequence_;
-    for (Clock& clock : core.clock) clock.join(done);
-}
-
-void defer(const Instruction& instruction, const Copy& copy) {
-    Pending pending{instruction.sequence_, {}, copy};
-    for (int p = 0; p < PIPES; ++p) pending.needs.at[p] = instruction.needs_[p];
-    core.pending[instruction.pipe].push_back(pending);
+    perform(pipe, sequence_);
+    needs.at[pipe] = sequence_;
+    for (Clock& clock : core.clock) clock.join(needs);
 }
 
 void perform(Pipe pipe, uint32_t sequence) {
@@ -116,9 +121,20 @@ void perform(Pipe pipe, uint32_t sequence) {
         core.pending[pipe].pop_front();
         for (int p = 0; p < PIPES; ++p)
             if (p != pipe) perform(static_cast<Pipe>(p), next.needs.at[p]);
-        run(next.copy);
+        next.effect();
     }
-    if (core.performed[pipe] < sequence) core.performed[pipe] = sequence;
+}
+
+// What nothing orders happens so that it is missed: a copy takes results before they are there,
+// and what is computed from a copy is computed before that.
+void perform_all(const Clock& until) {
+    for (const Pipe pipe : {IO, MOVE}) {
+        const auto& pending = core.pending[pipe];
+        while (!pending.empty() && pending.front().takes &&
+               pending.front().sequence <= until.at[pipe])
+            perform(pipe, pending.front().sequence);
+    }
+    for (const Pipe pipe : {COMPUTE, MOVE, IO}) perform(pipe, until.at[pipe]);
 }
 
 void synchronise(const bool producers[PIPES], const bool consumers[PIPES]) {
@@ -130,7 +146,7 @@ void synchronise(const bool producers[PIPES], const bool consumers[PIPES]) {
         }
     for (int p = 0; p < PIPES; ++p)
         if (consumers[p]) core.clock[p].join(done);
-    for (int p = 0; p < PIPES; ++p) perform(static_cast<Pipe>(p), done.at[p]);
+    perform_all(done);
 }
 
 void check_overlap(const char* name, int line, const void* dst, uint64_t dst_bytes,
@@ -187,12 +203,7 @@ void copy(const char* name, Line line, bool async, void* dst, const void* src, u
             instruction.read(way.from, from, size, "the source");
             instruction.write(way.to, to, size, "the destination");
         }
-    if (async) {
-        defer(instruction, copy);
-        return;
-    }
-    run(copy);
-    instruction.issue();
+    instruction.issue([copy] { run(copy); }, !off_chip(way.from));
 }
 
 void run(const Copy& copy) {
@@ -214,7 +225,7 @@ void run(const Copy& copy) {
 void task_begins(uint32_t number) {
     core.task = number;
     for (int p = 0; p < PIPES; ++p) {
-        core.issued[p] = core.performed[p] = core.ordinary[p] = 0;
+        core.issued[p] = core.ordinary[p] = 0;
         core.clock[p] = core.last[p] = Clock{};
         core.pending[p].clear();
     }
@@ -223,7 +234,9 @@ void task_begins(uint32_t number) {
 }
 
 void task_ends() {
-    for (const Pipe pipe : {COMPUTE, MOVE, IO}) perform(pipe, core.issued[pipe]);
+    Clock all;
+    for (int p = 0; p < PIPES; ++p) all.at[p] = core.issued[p];
+    perform_all(all);
 }
 
 }  // namespace emu

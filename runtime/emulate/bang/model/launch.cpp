@@ -15,7 +15,9 @@ void run_tasks(const char* name, const uint32_t grid[3], void** arguments, int c
         for (task.y = 0; task.y < grid[1]; ++task.y)
             for (task.x = 0; task.x < grid[0]; ++task.x) {
                 task_begins(number++);
+                core.running = true;
                 entry.call(arguments);
+                core.running = false;
                 task_ends();
             }
 }
@@ -36,9 +38,12 @@ extern "C" __attribute__((visibility("default"))) int emu_launch(
     core.tensors = tensors;
     core.tensor_count = tensor_count;
     shadow_forget(true);
-    try {
-        run_tasks(entry, grid, args, arg_count);
-    } catch (const Stop&) {}
+    if (!setjmp(core.leave)) {
+        try {
+            run_tasks(entry, grid, args, arg_count);
+        } catch (const Stop&) {}
+    }
+    core.running = false;
     for (auto& queue : core.pending) queue.clear();
     return report->kind;
 }

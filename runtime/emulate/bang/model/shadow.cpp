@@ -38,13 +38,18 @@ bool ordered(const Touch& earlier, const Touch& later, const Clock& needs) {
     core.report->thread_b = static_cast<int32_t>(earlier.task);
     core.report->line_b = earlier.line;
     const char* did = wrote ? "wrote" : "reads";
+    char place[40];  // of the earlier one
+    if (earlier.own)
+        snprintf(place, sizeof place, "<pc:%x>", module_offset(earlier.own));
+    else
+        snprintf(place, sizeof place, "line %d", earlier.line);
     if (earlier.task != later.task)
-        stop(RACE, later.line, "%s %s bytes of %s that %s of line %d %s in task %u", later.name,
-             writes ? "writes" : "reads", held, earlier.name, earlier.line, did, earlier.task);
+        stop(RACE, later.line, "%s %s bytes of %s that %s of %s %s in task %u", later.name,
+             writes ? "writes" : "reads", held, earlier.name, place, did, earlier.task);
     stop(RACE, later.line,
-         "%s (%s) %s bytes of %s that %s of line %d (%s) %s, and no synchronisation lies between",
-         later.name, pipe_name(later.pipe), writes ? "writes" : "reads", held, earlier.name,
-         earlier.line, pipe_name(earlier.pipe), did);
+         "%s (%s) %s bytes of %s that %s of %s (%s) %s, and no synchronisation lies between",
+         later.name, pipe_name(later.pipe), writes ? "writes" : "reads", held, earlier.name, place,
+         pipe_name(earlier.pipe), did);
 }
 
 }  // namespace

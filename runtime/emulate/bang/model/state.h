@@ -2,6 +2,8 @@
 // sees it.
 #pragma once
 
+#include <setjmp.h>
+
 #include <deque>
 #include <map>
 #include <vector>
@@ -22,11 +24,12 @@ struct Clock {
 struct Pending {
     uint32_t sequence;
     Clock needs;
-    Copy copy;
+    bool takes;  // a copy of what other pipelines may have made
+    std::function<void()> effect;
 };
 
 struct Core {
-    uint32_t issued[PIPES] = {}, performed[PIPES] = {};
+    uint32_t issued[PIPES] = {};
     uint32_t ordinary[PIPES] = {};  // the last vector call or plain copy of the pipeline
     Clock clock[PIPES];             // what is over before the next instruction of a pipeline
     Clock last[PIPES];              // what the last one waited for
@@ -36,13 +39,18 @@ struct Core {
     EmuReport* report = nullptr;
     const EmuTensor* tensors = nullptr;
     int tensor_count = 0;
+    bool running = false;       // the text of a kernel
+    const void* own = nullptr;  // where it stands, while it reads or writes memory itself
+    jmp_buf leave;              // ends the launch from there
 };
 extern Core core;
 
 struct Stop {};
 
 // core.cpp
+uint32_t module_offset(const void* place);
 void perform(Pipe pipe, uint32_t sequence);
+void perform_all(const Clock& until);
 void task_begins(uint32_t number);
 void task_ends();
 const EmuTensor* tensor_at(const void* begin, uint64_t bytes);
@@ -63,6 +71,7 @@ struct Touch {
     Pipe pipe;
     uint32_t sequence, task;
     bool adds;
+    const void* own;  // where it stands, if it is no call
 };
 void shadow_touch(const Touch& touch, const Clock& needs, Space space, const void* begin,
                   uint64_t bytes, bool write);

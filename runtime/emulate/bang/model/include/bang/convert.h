@@ -52,11 +52,11 @@ void from_integer(const char* name, Line line, T* dst, const S* src, uint64_t co
 
 }  // namespace emu
 
-#define EMU_CONVERT(NAME, FROM, TO, WHERE)                                                       \
-    inline void __bang_##NAME(TO* dst, const FROM* src, unsigned int src_count, EMU_LINE) {      \
-        emu::lanes("__bang_" #NAME, line, emu::WHERE, dst, src_count,                            \
-                   [](FROM x) { return static_cast<TO>(static_cast<float>(x)); }, src);          \
-    }
+#define EMU_CONVERT(NAME, FROM, TO, WHERE)                                                    \
+    void __bang_##NAME(TO* dst, const FROM* src, unsigned int src_count, EMU_LINE) EMU_BODY({ \
+        emu::lanes("__bang_" #NAME, line, emu::WHERE, dst, src_count,                         \
+                   [](FROM x) { return static_cast<TO>(static_cast<float>(x)); }, src);       \
+    })
 EMU_CONVERT(half2float, half, float, APART)
 EMU_CONVERT(bfloat162float, bfloat16_t, float, APART)
 EMU_CONVERT(float2half_rn, float, half, ON_ANY)
@@ -64,46 +64,46 @@ EMU_CONVERT(float2bfloat16_rn, float, bfloat16_t, ON_ANY)
 EMU_CONVERT(uchar2float, unsigned char, float, ON_ANY)
 EMU_CONVERT(uchar2half, unsigned char, half, APART)
 
-#define EMU_TO_INTEGER(NAME, FROM, TO)                                                            \
-    inline void __bang_##NAME##_tz(TO* dst, const FROM* src, unsigned int n, int fix_position,    \
-                                   EMU_LINE) {                                                    \
-        emu::to_integer("__bang_" #NAME "_tz", line, dst, src, n, fix_position, emu::TO_ZERO);    \
-    }                                                                                             \
-    inline void __bang_##NAME##_rn(TO* dst, const FROM* src, unsigned int n, int fix_position,    \
-                                   EMU_LINE) {                                                    \
-        emu::to_integer("__bang_" #NAME "_rn", line, dst, src, n, fix_position, emu::TO_EVEN);    \
-    }                                                                                             \
-    inline void __bang_##NAME##_dn(TO* dst, const FROM* src, unsigned int n, int fix_position,    \
-                                   EMU_LINE) {                                                    \
-        emu::to_integer("__bang_" #NAME "_dn", line, dst, src, n, fix_position, emu::DOWN);       \
-    }                                                                                             \
-    inline void __bang_##NAME##_up(TO* dst, const FROM* src, unsigned int n, int fix_position,    \
-                                   EMU_LINE) {                                                    \
-        emu::to_integer("__bang_" #NAME "_up", line, dst, src, n, fix_position, emu::UP);         \
-    }                                                                                             \
-    inline void __bang_##NAME##_rd(TO* dst, const FROM* src, unsigned int n, int fix_position,    \
-                                   EMU_LINE) {                                                    \
-        emu::to_integer("__bang_" #NAME "_rd", line, dst, src, n, fix_position, emu::AWAY);       \
-    }
+#define EMU_TO_INTEGER(NAME, FROM, TO)                                                         \
+    void __bang_##NAME##_tz(TO* dst, const FROM* src, unsigned int n, int fix_position,        \
+                            EMU_LINE) EMU_BODY({                                               \
+        emu::to_integer("__bang_" #NAME "_tz", line, dst, src, n, fix_position, emu::TO_ZERO); \
+    })                                                                                         \
+    void __bang_##NAME##_rn(TO* dst, const FROM* src, unsigned int n, int fix_position,        \
+                            EMU_LINE) EMU_BODY({                                               \
+        emu::to_integer("__bang_" #NAME "_rn", line, dst, src, n, fix_position, emu::TO_EVEN); \
+    })                                                                                         \
+    void __bang_##NAME##_dn(TO* dst, const FROM* src, unsigned int n, int fix_position,        \
+                            EMU_LINE) EMU_BODY({                                               \
+        emu::to_integer("__bang_" #NAME "_dn", line, dst, src, n, fix_position, emu::DOWN);    \
+    })                                                                                         \
+    void __bang_##NAME##_up(TO* dst, const FROM* src, unsigned int n, int fix_position,        \
+                            EMU_LINE) EMU_BODY({                                               \
+        emu::to_integer("__bang_" #NAME "_up", line, dst, src, n, fix_position, emu::UP);      \
+    })                                                                                         \
+    void __bang_##NAME##_rd(TO* dst, const FROM* src, unsigned int n, int fix_position,        \
+                            EMU_LINE) EMU_BODY({                                               \
+        emu::to_integer("__bang_" #NAME "_rd", line, dst, src, n, fix_position, emu::AWAY);    \
+    })
 EMU_TO_INTEGER(float2int8, float, int8_t)
 EMU_TO_INTEGER(float2int16, float, int16_t)
 EMU_TO_INTEGER(float2int32, float, int32_t)
 EMU_TO_INTEGER(half2int8, half, int8_t)
 EMU_TO_INTEGER(half2int16, half, int16_t)
 
-#define EMU_FROM_INTEGER(NAME, FROM, TO, WHERE)                                                   \
-    inline void __bang_##NAME(TO* dst, const FROM* src, unsigned int n, int fix_position,         \
-                              EMU_LINE) {                                                         \
-        emu::from_integer("__bang_" #NAME, line, dst, src, n, fix_position, emu::WHERE);          \
-    }
+#define EMU_FROM_INTEGER(NAME, FROM, TO, WHERE)                                          \
+    void __bang_##NAME(TO* dst, const FROM* src, unsigned int n, int fix_position,       \
+                       EMU_LINE) EMU_BODY({                                              \
+        emu::from_integer("__bang_" #NAME, line, dst, src, n, fix_position, emu::WHERE); \
+    })
 EMU_FROM_INTEGER(int82float, int8_t, float, APART)
 EMU_FROM_INTEGER(int162float, int16_t, float, APART)
 EMU_FROM_INTEGER(int322float_rn, int32_t, float, ON_ANY)
 EMU_FROM_INTEGER(int82half, int8_t, half, APART)
 
-#define EMU_TO_UCHAR(NAME, FROM)                                                                  \
-    inline void __bang_##NAME(unsigned char* dst, const FROM* src, unsigned int n, EMU_LINE) {    \
-        emu::to_integer("__bang_" #NAME, line, dst, src, n, 0, emu::TO_ZERO);                     \
-    }
+#define EMU_TO_UCHAR(NAME, FROM)                                                                 \
+    void __bang_##NAME(unsigned char* dst, const FROM* src, unsigned int n, EMU_LINE) EMU_BODY({ \
+        emu::to_integer("__bang_" #NAME, line, dst, src, n, 0, emu::TO_ZERO);                    \
+    })
 EMU_TO_UCHAR(float2uchar_tz, float)
 EMU_TO_UCHAR(half2uchar_tz, half)

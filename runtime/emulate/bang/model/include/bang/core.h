@@ -1,10 +1,10 @@
 // What the model's headers need from its core: memories, pipelines, reports.
 //
 // A core issues instructions to three pipelines, IO (off-chip copies), MOVE (on-chip copies) and
-// COMPUTE; each keeps its order. Vector calls and plain copies take effect where they stand. An
-// asynchronous copy takes effect as late as the text allows: when a synchronisation asks for it,
-// when another instruction of its pipeline has to come after it, or at the end. Which instruction
-// is over before which is kept as a vector clock a pipeline.
+// COMPUTE; each keeps its order. Plain copies take effect where they stand. Vector calls and
+// asynchronous copies take effect as late as the text allows: when a synchronisation asks for it,
+// when another instruction has to come after it, or at the end. Which instruction is over before
+// which is kept as a vector clock a pipeline.
 #pragma once
 
 #include <math.h>
@@ -13,7 +13,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <functional>
+
 #include "cores/entries.h"
+
+// What a call does is compiled once, in calls.cpp; a text sees what it takes. So the accesses that
+// are counted in a text are its own.
+#ifdef EMU_CALLS
+#define EMU_BODY(...) __VA_ARGS__
+#else
+#define EMU_BODY(...) ;
+#endif
 
 namespace emu {
 
@@ -44,7 +54,10 @@ class Instruction {
     void read(Space space, const void* address, uint64_t bytes, const char* what);
     void write(Space space, const void* address, uint64_t bytes, const char* what);
     void add(const void* address, uint64_t bytes, const char* what);  // writes in one step each
-    void issue();  // from here on other instructions come after it, as its pipeline says
+    // From here on other instructions come after it, as its pipeline says. What it does to memory is
+    // done now, for a plain one, or when something has to come after it. `takes`: a copy of what
+    // other pipelines may have made.
+    void issue(std::function<void()> effect, bool takes = false);
 
     const char* name;
     Pipe pipe;
@@ -53,7 +66,6 @@ class Instruction {
 
   private:
     void touch(Space space, const void* address, uint64_t bytes, const char* what, bool write);
-    friend void defer(const Instruction& instruction, const struct Copy& copy);
     bool adds_ = false;
     uint32_t sequence_;
     uint32_t needs_[PIPES];
@@ -94,7 +106,6 @@ struct Copy {
     int line;
 };
 void run(const Copy& copy);
-void defer(const Instruction& instruction, const Copy& copy);
 void synchronise(const bool producers[PIPES], const bool consumers[PIPES]);
 
 // ---- the launch

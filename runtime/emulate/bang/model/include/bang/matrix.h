@@ -33,13 +33,14 @@ void reshape(const char* name, Line line, T* dst, const T* src, uint64_t n, uint
     check_overlap(name, line.at, dst, n * length * sizeof(T), src, n * length * sizeof(T), false,
                   "src");
     instruction.write(NRAM, dst, n * length * sizeof(T), "dst");
-    for (uint64_t row = 0; row < n; ++row)
-        for (uint64_t at = 0; at < length; ++at) {
-            bool bad = false;
-            const T value = load(src + row * length + at, bad);
-            store(dst + lane_place(row, at, n, length), value, bad);
-        }
-    instruction.issue();
+    instruction.issue([=] {
+        for (uint64_t row = 0; row < n; ++row)
+            for (uint64_t at = 0; at < length; ++at) {
+                bool bad = false;
+                const T value = load(src + row * length + at, bad);
+                store(dst + lane_place(row, at, n, length), value, bad);
+            }
+    });
 }
 
 // Values of one operand, each row with the word whether something in it was never written.
@@ -77,7 +78,7 @@ struct Conv {
 // dst = partial + convolution; without `partial` it starts from 0.
 template <class T>
 void convolve(const char* name, Line line, float* dst, const T* src, const T* kernel,
-              const float* partial, const Conv& c) {
+              const float* partial, Conv c) {
     const uint64_t sizes[] = {c.ci, c.height, c.width, c.kh, c.kw, c.co};
     for (const uint64_t size : sizes) needs_count(name, line.at, size, "a size");
     if (c.sw < 1 || c.sw > 1023 || c.sh < 1 || c.sh > 1023)
@@ -95,35 +96,37 @@ void convolve(const char* name, Line line, float* dst, const T* src, const T* ke
     if (partial) instruction.read(NRAM, partial, result, "partial");
     check_overlap(name, line.at, dst, result, src, source, false, "src");
     instruction.write(NRAM, dst, result, "dst");
-    const Operand weights = rows_of(kernel, c.co, length, true);
-    const Operand pixels = rows_of(src, c.height * c.width, c.ci, false);
-    for (uint64_t y = 0; y < high; ++y)
-        for (uint64_t x = 0; x < wide; ++x)
-            for (uint64_t n = 0; n < c.co; ++n) {
-                bool bad = weights.bad[n];
-                double total = 0;
-                for (uint64_t i = 0; i < c.kh; ++i)
-                    for (uint64_t j = 0; j < c.kw; ++j) {
-                        const uint64_t pixel = (y * c.sh + i) * c.width + x * c.sw + j;
-                        bad |= pixels.bad[pixel];
-                        const float* a = &pixels.values[pixel * c.ci];
-                        const float* b = &weights.values[n * length + (i * c.kw + j) * c.ci];
-                        for (uint64_t k = 0; k < c.ci; ++k) total += double(a[k]) * double(b[k]);
-                    }
-                const uint64_t at = (y * wide + x) * c.co + n;
-                if (partial) total += load(partial + at, bad);
-                store(dst + at, static_cast<float>(total), bad);
-            }
-    instruction.issue();
+    instruction.issue([=] {
+        const Operand weights = rows_of(kernel, c.co, length, true);
+        const Operand pixels = rows_of(src, c.height * c.width, c.ci, false);
+        for (uint64_t y = 0; y < high; ++y)
+            for (uint64_t x = 0; x < wide; ++x)
+                for (uint64_t n = 0; n < c.co; ++n) {
+                    bool bad = weights.bad[n];
+                    double total = 0;
+                    for (uint64_t i = 0; i < c.kh; ++i)
+                        for (uint64_t j = 0; j < c.kw; ++j) {
+                            const uint64_t pixel = (y * c.sh + i) * c.width + x * c.sw + j;
+                            bad |= pixels.bad[pixel];
+                            const float* a = &pixels.values[pixel * c.ci];
+                            const float* b = &weights.values[n * length + (i * c.kw + j) * c.ci];
+                            for (uint64_t k = 0; k < c.ci; ++k)
+                                total += double(a[k]) * double(b[k]);
+                        }
+                    const uint64_t at = (y * wide + x) * c.co + n;
+                    if (partial) total += load(partial + at, bad);
+                    store(dst + at, static_cast<float>(total), bad);
+                }
+    });
 }
 
 }  // namespace emu
 
-#define EMU_RESHAPE(TYPE)                                                                       \
-    inline void __bang_reshape_filter(TYPE* dst, const TYPE* src, unsigned int n, unsigned int h, \
-                                      unsigned int w, unsigned int c, EMU_LINE) {               \
-        emu::reshape("__bang_reshape_filter", line, dst, src, n, h, w, c);                      \
-    }
+#define EMU_RESHAPE(TYPE)                                                                  \
+    void __bang_reshape_filter(TYPE* dst, const TYPE* src, unsigned int n, unsigned int h, \
+                               unsigned int w, unsigned int c, EMU_LINE) EMU_BODY({        \
+        emu::reshape("__bang_reshape_filter", line, dst, src, n, h, w, c);                 \
+    })
 EMU_RESHAPE(half)
 EMU_RESHAPE(float)
 EMU_RESHAPE(short)
@@ -135,29 +138,31 @@ EMU_RESHAPE(int)
 EMU_RESHAPE(unsigned int)
 #undef EMU_RESHAPE
 
-#define EMU_MATRIX(TYPE)                                                                          \
-    inline void __bang_matmul(float* dst, const TYPE* src0, const TYPE* src1, unsigned int m,     \
-                              unsigned int k, unsigned int n, EMU_LINE) {                         \
-        emu::convolve<TYPE>("__bang_matmul", line, dst, src0, src1, nullptr,                      \
-                            {k, 1, m, 1, 1, 1, 1, n});                                            \
-    }                                                                                             \
-    inline void __bang_conv(float* dst, const TYPE* src, const TYPE* kernel, unsigned int ci,     \
-                            unsigned int height, unsigned int width, unsigned int kernel_height,  \
-                            unsigned int kernel_width, unsigned int stride_width,                 \
-                            unsigned int stride_height, unsigned int co, EMU_LINE) {              \
-        emu::convolve<TYPE>("__bang_conv", line, dst, src, kernel, nullptr,                       \
-                            {ci, height, width, kernel_height, kernel_width, stride_width,        \
-                             stride_height, co});                                                 \
-    }                                                                                             \
-    inline void __bang_conv_partial(float* dst, const TYPE* src, const TYPE* kernel,              \
-                                    const float* partial, unsigned int ci, unsigned int height,   \
-                                    unsigned int width, unsigned int kernel_height,               \
-                                    unsigned int kernel_width, unsigned int stride_width,         \
-                                    unsigned int stride_height, unsigned int co, EMU_LINE) {      \
-        emu::convolve<TYPE>("__bang_conv_partial", line, dst, src, kernel, partial,               \
-                            {ci, height, width, kernel_height, kernel_width, stride_width,        \
-                             stride_height, co});                                                 \
-    }
+#define EMU_MATRIX(TYPE)                                                                   \
+    void __bang_matmul(float* dst, const TYPE* src0, const TYPE* src1, unsigned int m,     \
+                       unsigned int k, unsigned int n, EMU_LINE) EMU_BODY({                \
+        emu::convolve<TYPE>("__bang_matmul", line, dst, src0, src1, nullptr,               \
+                            {k, 1, m, 1, 1, 1, 1, n});                                     \
+    })                                                                                     \
+    void __bang_conv(float* dst, const TYPE* src, const TYPE* kernel, unsigned int ci,     \
+                     unsigned int height, unsigned int width, unsigned int kernel_height,  \
+                     unsigned int kernel_width, unsigned int stride_width,                 \
+                     unsigned int stride_height, unsigned int co,                          \
+                     EMU_LINE) EMU_BODY({                                                  \
+        emu::convolve<TYPE>("__bang_conv", line, dst, src, kernel, nullptr,                \
+                            {ci, height, width, kernel_height, kernel_width, stride_width, \
+                             stride_height, co});                                          \
+    })                                                                                     \
+    void __bang_conv_partial(float* dst, const TYPE* src, const TYPE* kernel,              \
+                             const float* partial, unsigned int ci, unsigned int height,   \
+                             unsigned int width, unsigned int kernel_height,               \
+                             unsigned int kernel_width, unsigned int stride_width,         \
+                             unsigned int stride_height, unsigned int co,                  \
+                             EMU_LINE) EMU_BODY({                                          \
+        emu::convolve<TYPE>("__bang_conv_partial", line, dst, src, kernel, partial,        \
+                            {ci, height, width, kernel_height, kernel_width, stride_width, \
+                             stride_height, co});                                          \
+    })
 EMU_MATRIX(half)
 EMU_MATRIX(bfloat16_t)
 EMU_MATRIX(float)

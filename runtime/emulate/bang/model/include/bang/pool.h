@@ -10,7 +10,7 @@ struct Window {
 };
 
 template <class T, class F>
-void pool(const char* name, Line line, T* dst, const T* src, const Window& w, F combine) {
+void pool(const char* name, Line line, T* dst, const T* src, Window w, F combine) {
     needs_type<T>(name, line.at);
     const uint64_t sizes[] = {w.channel,       w.height,       w.width,        w.kernel_height,
                               w.kernel_width,  w.stride_width, w.stride_height};
@@ -30,35 +30,37 @@ void pool(const char* name, Line line, T* dst, const T* src, const Window& w, F 
     instruction.read(NRAM, src, source, "src");
     check_overlap(name, line.at, dst, result, src, source, false, "src");
     instruction.write(NRAM, dst, result, "dst");
-    for (uint64_t y = 0; y < high; ++y)
-        for (uint64_t x = 0; x < wide; ++x)
-            for (uint64_t c = 0; c < w.channel; ++c) {
-                bool bad = false;
-                float total = 0;
-                for (uint64_t i = 0; i < w.kernel_height; ++i)
-                    for (uint64_t j = 0; j < w.kernel_width; ++j) {
-                        const uint64_t row = y * w.stride_height + i, column = x * w.stride_width + j;
-                        const float one =
-                            widen(load(src + (row * w.width + column) * w.channel + c, bad));
-                        total = i || j ? combine(total, one) : one;
-                    }
-                store(dst + (y * wide + x) * w.channel + c, static_cast<T>(total), bad);
-            }
-    instruction.issue();
+    instruction.issue([=] {
+        for (uint64_t y = 0; y < high; ++y)
+            for (uint64_t x = 0; x < wide; ++x)
+                for (uint64_t c = 0; c < w.channel; ++c) {
+                    bool bad = false;
+                    float total = 0;
+                    for (uint64_t i = 0; i < w.kernel_height; ++i)
+                        for (uint64_t j = 0; j < w.kernel_width; ++j) {
+                            const uint64_t row = y * w.stride_height + i;
+                            const uint64_t column = x * w.stride_width + j;
+                            const float one =
+                                widen(load(src + (row * w.width + column) * w.channel + c, bad));
+                            total = i || j ? combine(total, one) : one;
+                        }
+                    store(dst + (y * wide + x) * w.channel + c, static_cast<T>(total), bad);
+                }
+    });
 }
 
 }  // namespace emu
 
-#define EMU_POOL(TYPE, NAME, EXPRESSION)                                                           \
-    inline void __bang_##NAME(TYPE* dst, const TYPE* src, unsigned int channel,                    \
-                              unsigned int height, unsigned int width, unsigned int kernel_height, \
-                              unsigned int kernel_width, unsigned int stride_width,                \
-                              unsigned int stride_height, EMU_LINE) {                              \
-        emu::pool("__bang_" #NAME, line, dst, src,                                                 \
-                  {channel, height, width, kernel_height, kernel_width, stride_width,              \
-                   stride_height},                                                                 \
-                  [](float a, float b) { return EXPRESSION; });                                    \
-    }
+#define EMU_POOL(TYPE, NAME, EXPRESSION)                                                    \
+    void __bang_##NAME(TYPE* dst, const TYPE* src, unsigned int channel,                    \
+                       unsigned int height, unsigned int width, unsigned int kernel_height, \
+                       unsigned int kernel_width, unsigned int stride_width,                \
+                       unsigned int stride_height, EMU_LINE) EMU_BODY({                     \
+        emu::pool("__bang_" #NAME, line, dst, src,                                          \
+                  {channel, height, width, kernel_height, kernel_width, stride_width,       \
+                   stride_height},                                                          \
+                  [](float a, float b) { return EXPRESSION; });                             \
+    })
 #define EMU_POOLS(TYPE)                \
     EMU_POOL(TYPE, sumpool, a + b)     \
     EMU_POOL(TYPE, maxpool, b > a ? b : a) \

@@ -24,12 +24,13 @@ void lanes(const char* name, Line line, Where where, T* dst, uint64_t count, F f
     };
     (operand(src), ...);
     instruction.write(NRAM, dst, count * sizeof(T), "the destination");
-    for (uint64_t i = 0; i < count; ++i) {
-        bool bad = false;
-        const T value = static_cast<T>(f(load(src + i, bad)...));
-        store(dst + i, value, bad);
-    }
-    instruction.issue();
+    instruction.issue([=] {
+        for (uint64_t i = 0; i < count; ++i) {
+            bool bad = false;
+            const T value = static_cast<T>(f(load(src + i, bad)...));
+            store(dst + i, value, bad);
+        }
+    });
 }
 
 // src_elem_count elements in parts of seg_elem_count, each with the segment.
@@ -48,60 +49,61 @@ void cycle(const char* name, Line line, T* dst, const T* src, const T* seg, uint
     check_overlap(name, line.at, dst, count * sizeof(T), src, count * sizeof(T), true, "src");
     check_overlap(name, line.at, dst, count * sizeof(T), seg, part * sizeof(T), false, "seg");
     instruction.write(NRAM, dst, count * sizeof(T), "dst");
-    for (uint64_t i = 0; i < count; ++i) {
-        bool bad = false;
-        const T a = load(src + i, bad), b = load(seg + i % part, bad);
-        store(dst + i, static_cast<T>(f(a, b)), bad);
-    }
-    instruction.issue();
+    instruction.issue([=] {
+        for (uint64_t i = 0; i < count; ++i) {
+            bool bad = false;
+            const T a = load(src + i, bad), b = load(seg + i % part, bad);
+            store(dst + i, static_cast<T>(f(a, b)), bad);
+        }
+    });
 }
 
 }  // namespace emu
 
 // An operation of two vectors, of a vector and a number, and with a segment that repeats.
-#define EMU_BINARY(TYPE, NAME, EXPRESSION, WHERE)                                                  \
-    inline void __bang_##NAME(TYPE* dst, const TYPE* src0, const TYPE* src1, unsigned int count,   \
-                              EMU_LINE) {                                                          \
-        emu::needs_type<TYPE>("__bang_" #NAME, line.at);                                           \
-        emu::lanes("__bang_" #NAME, line, emu::WHERE, dst, count,                                  \
-                   [](TYPE x, TYPE y) {                                                            \
-                       const auto a = emu::widen(x), b = emu::widen(y);                            \
-                       return EXPRESSION;                                                          \
-                   },                                                                              \
-                   src0, src1);                                                                    \
-    }
-#define EMU_SCALAR(TYPE, NAME, EXPRESSION)                                                         \
-    inline void __bang_##NAME(TYPE* dst, const TYPE* src, TYPE value, unsigned int count,          \
-                              EMU_LINE) {                                                          \
-        emu::needs_type<TYPE>("__bang_" #NAME, line.at);                                           \
-        const auto b = emu::widen(value);                                                          \
-        emu::lanes("__bang_" #NAME, line, emu::ON_ANY, dst, count,                                 \
-                   [b](TYPE x) {                                                                   \
-                       const auto a = emu::widen(x);                                               \
-                       return EXPRESSION;                                                          \
-                   },                                                                              \
-                   src);                                                                           \
-    }
-#define EMU_CYCLE(TYPE, NAME, EXPRESSION)                                                          \
-    inline void __bang_cycle_##NAME(TYPE* dst, const TYPE* src, const TYPE* seg,                   \
-                                    unsigned int src_elem_count, unsigned int seg_elem_count,      \
-                                    EMU_LINE) {                                                    \
-        emu::cycle("__bang_cycle_" #NAME, line, dst, src, seg, src_elem_count, seg_elem_count,     \
-                   [](TYPE x, TYPE y) {                                                            \
-                       const auto a = emu::widen(x), b = emu::widen(y);                            \
-                       return EXPRESSION;                                                          \
-                   });                                                                             \
-    }
-#define EMU_UNARY(TYPE, NAME, EXPRESSION, WHERE)                                                   \
-    inline void __bang_##NAME(TYPE* dst, const TYPE* src, unsigned int count, EMU_LINE) {          \
-        emu::needs_type<TYPE>("__bang_" #NAME, line.at);                                           \
-        emu::lanes("__bang_" #NAME, line, emu::WHERE, dst, count,                                  \
-                   [](TYPE x) {                                                                    \
-                       const auto a = emu::widen(x);                                               \
-                       return EXPRESSION;                                                          \
-                   },                                                                              \
-                   src);                                                                           \
-    }
+#define EMU_BINARY(TYPE, NAME, EXPRESSION, WHERE)                                         \
+    void __bang_##NAME(TYPE* dst, const TYPE* src0, const TYPE* src1, unsigned int count, \
+                       EMU_LINE) EMU_BODY({                                               \
+        emu::needs_type<TYPE>("__bang_" #NAME, line.at);                                  \
+        emu::lanes("__bang_" #NAME, line, emu::WHERE, dst, count,                         \
+                   [](TYPE x, TYPE y) {                                                   \
+                       const auto a = emu::widen(x), b = emu::widen(y);                   \
+                       return EXPRESSION;                                                 \
+                   },                                                                     \
+                   src0, src1);                                                           \
+    })
+#define EMU_SCALAR(TYPE, NAME, EXPRESSION)                                         \
+    void __bang_##NAME(TYPE* dst, const TYPE* src, TYPE value, unsigned int count, \
+                       EMU_LINE) EMU_BODY({                                        \
+        emu::needs_type<TYPE>("__bang_" #NAME, line.at);                           \
+        const auto b = emu::widen(value);                                          \
+        emu::lanes("__bang_" #NAME, line, emu::ON_ANY, dst, count,                 \
+                   [b](TYPE x) {                                                   \
+                       const auto a = emu::widen(x);                               \
+                       return EXPRESSION;                                          \
+                   },                                                              \
+                   src);                                                           \
+    })
+#define EMU_CYCLE(TYPE, NAME, EXPRESSION)                                                      \
+    void __bang_cycle_##NAME(TYPE* dst, const TYPE* src, const TYPE* seg,                      \
+                             unsigned int src_elem_count, unsigned int seg_elem_count,         \
+                             EMU_LINE) EMU_BODY({                                              \
+        emu::cycle("__bang_cycle_" #NAME, line, dst, src, seg, src_elem_count, seg_elem_count, \
+                   [](TYPE x, TYPE y) {                                                        \
+                       const auto a = emu::widen(x), b = emu::widen(y);                        \
+                       return EXPRESSION;                                                      \
+                   });                                                                         \
+    })
+#define EMU_UNARY(TYPE, NAME, EXPRESSION, WHERE)                                            \
+    void __bang_##NAME(TYPE* dst, const TYPE* src, unsigned int count, EMU_LINE) EMU_BODY({ \
+        emu::needs_type<TYPE>("__bang_" #NAME, line.at);                                    \
+        emu::lanes("__bang_" #NAME, line, emu::WHERE, dst, count,                           \
+                   [](TYPE x) {                                                             \
+                       const auto a = emu::widen(x);                                        \
+                       return EXPRESSION;                                                   \
+                   },                                                                       \
+                   src);                                                                    \
+    })
 
 // Of a NaN and a number the maximum is what stands in the first source.
 #define EMU_MAX (b > a ? b : a)
@@ -202,37 +204,38 @@ inline void needs_arch(const char* name, int line, bool there) {
 }
 }  // namespace emu
 
-#define EMU_DIVIDE(TYPE)                                                                           \
-    inline void __bang_div(TYPE* dst, const TYPE* src0, const TYPE* src1, unsigned int count,      \
-                           EMU_LINE) {                                                             \
-        emu::needs_arch("__bang_div", line.at, emu::module.arch != 372);                           \
-        emu::lanes("__bang_div", line, emu::ON_ANY, dst, count,                                    \
-                   [](TYPE a, TYPE b) { return emu::widen(a) / emu::widen(b); }, src0, src1);      \
-    }                                                                                              \
-    inline void __bang_div(TYPE* dst, const TYPE* src0, TYPE src1, unsigned int count, EMU_LINE) { \
-        emu::needs_arch("__bang_div", line.at, emu::module.arch != 372);                           \
-        const auto b = emu::widen(src1);                                                           \
-        emu::lanes("__bang_div", line, emu::ON_ANY, dst, count,                                    \
-                   [b](TYPE a) { return emu::widen(a) / b; }, src0);                               \
-    }
+#define EMU_DIVIDE(TYPE)                                                                      \
+    void __bang_div(TYPE* dst, const TYPE* src0, const TYPE* src1, unsigned int count,        \
+                    EMU_LINE) EMU_BODY({                                                      \
+        emu::needs_arch("__bang_div", line.at, emu::module.arch != 372);                      \
+        emu::lanes("__bang_div", line, emu::ON_ANY, dst, count,                               \
+                   [](TYPE a, TYPE b) { return emu::widen(a) / emu::widen(b); }, src0, src1); \
+    })                                                                                        \
+    void __bang_div(TYPE* dst, const TYPE* src0, TYPE src1, unsigned int count,               \
+                    EMU_LINE) EMU_BODY({                                                      \
+        emu::needs_arch("__bang_div", line.at, emu::module.arch != 372);                      \
+        const auto b = emu::widen(src1);                                                      \
+        emu::lanes("__bang_div", line, emu::ON_ANY, dst, count,                               \
+                   [b](TYPE a) { return emu::widen(a) / b; }, src0);                          \
+    })
 EMU_DIVIDE(half)
 EMU_DIVIDE(bfloat16_t)
 EMU_DIVIDE(float)
 
 // Bits, over bytes.
-#define EMU_BITS(NAME, EXPRESSION)                                                                 \
-    inline void __bang_##NAME(char* dst, const char* src0, const char* src1, unsigned int count,   \
-                              EMU_LINE) {                                                          \
-        emu::lanes("__bang_" #NAME, line, emu::ON_FIRST, dst, count,                               \
-                   [](char a, char b) { return static_cast<char>(EXPRESSION); }, src0, src1);      \
-    }
+#define EMU_BITS(NAME, EXPRESSION)                                                            \
+    void __bang_##NAME(char* dst, const char* src0, const char* src1, unsigned int count,     \
+                       EMU_LINE) EMU_BODY({                                                   \
+        emu::lanes("__bang_" #NAME, line, emu::ON_FIRST, dst, count,                          \
+                   [](char a, char b) { return static_cast<char>(EXPRESSION); }, src0, src1); \
+    })
 EMU_BITS(band, a& b)
 EMU_BITS(bor, a | b)
 EMU_BITS(bxor, a ^ b)
-inline void __bang_bnot(char* dst, const char* src, unsigned int count, EMU_LINE) {
+void __bang_bnot(char* dst, const char* src, unsigned int count, EMU_LINE) EMU_BODY({
     emu::lanes("__bang_bnot", line, emu::ON_ANY, dst, count,
                [](char a) { return static_cast<char>(~a); }, src);
-}
+})
 
 // Fills
 namespace emu {
@@ -242,14 +245,14 @@ void fill(const char* name, Line line, void* dst, uint64_t count, T value) {
     lanes(name, line, APART, static_cast<T*>(dst), count, [value] { return value; });
 }
 }  // namespace emu
-#define EMU_FILL(TYPE)                                                                           \
-    inline void __bang_write_value(void* dst, unsigned int count, TYPE value, EMU_LINE) {        \
-        emu::fill("__bang_write_value", line, dst, count, value);                                \
-    }
-#define EMU_ZERO(TYPE)                                                                           \
-    inline void __bang_write_zero(TYPE* dst, unsigned int count, EMU_LINE) {                     \
-        emu::fill("__bang_write_zero", line, dst, count, (TYPE)0);                               \
-    }
+#define EMU_FILL(TYPE)                                                                      \
+    void __bang_write_value(void* dst, unsigned int count, TYPE value, EMU_LINE) EMU_BODY({ \
+        emu::fill("__bang_write_value", line, dst, count, value);                           \
+    })
+#define EMU_ZERO(TYPE)                                                         \
+    void __bang_write_zero(TYPE* dst, unsigned int count, EMU_LINE) EMU_BODY({ \
+        emu::fill("__bang_write_zero", line, dst, count, (TYPE)0);             \
+    })
 EMU_FILL(char)
 EMU_FILL(short)
 EMU_FILL(int)
@@ -267,26 +270,32 @@ EMU_ZERO(bfloat16_t)
 EMU_ZERO(float)
 
 // dst[w][h] = src[h][w]
-#define EMU_TRANSPOSE(TYPE)                                                                        \
-    inline void __bang_transpose(TYPE* dst, const TYPE* src, unsigned int height,                  \
-                                 unsigned int width, EMU_LINE) {                                   \
-        const char* name = "__bang_transpose";                                                     \
-        emu::needs_type<TYPE>(name, line.at);                                                      \
-        emu::needs_count(name, line.at, height, "the height");                                     \
-        emu::needs_count(name, line.at, width, "the width");                                       \
-        const uint64_t bytes = uint64_t(height) * width * sizeof(TYPE);                            \
-        emu::Instruction instruction(name, emu::COMPUTE, line);                                    \
-        instruction.read(emu::NRAM, src, bytes, "src");                                            \
-        emu::check_overlap(name, line.at, dst, bytes, src, bytes, false, "src");                   \
-        instruction.write(emu::NRAM, dst, bytes, "dst");                                           \
-        for (unsigned h = 0; h < height; ++h)                                                      \
-            for (unsigned w = 0; w < width; ++w) {                                                 \
-                bool bad = false;                                                                  \
-                const TYPE value = emu::load(src + uint64_t(h) * width + w, bad);                  \
-                emu::store(dst + uint64_t(w) * height + h, value, bad);                            \
-            }                                                                                      \
-        instruction.issue();                                                                       \
-    }
+namespace emu {
+template <class T>
+void transpose(const char* name, Line line, T* dst, const T* src, uint64_t height, uint64_t width) {
+    needs_type<T>(name, line.at);
+    needs_count(name, line.at, height, "the height");
+    needs_count(name, line.at, width, "the width");
+    const uint64_t bytes = height * width * sizeof(T);
+    Instruction instruction(name, COMPUTE, line);
+    instruction.read(NRAM, src, bytes, "src");
+    check_overlap(name, line.at, dst, bytes, src, bytes, false, "src");
+    instruction.write(NRAM, dst, bytes, "dst");
+    instruction.issue([=] {
+        for (uint64_t h = 0; h < height; ++h)
+            for (uint64_t w = 0; w < width; ++w) {
+                bool bad = false;
+                const T value = load(src + h * width + w, bad);
+                store(dst + w * height + h, value, bad);
+            }
+    });
+}
+}  // namespace emu
+#define EMU_TRANSPOSE(TYPE)                                                \
+    void __bang_transpose(TYPE* dst, const TYPE* src, unsigned int height, \
+                          unsigned int width, EMU_LINE) EMU_BODY({         \
+        emu::transpose("__bang_transpose", line, dst, src, height, width); \
+    })
 EMU_TRANSPOSE(half)
 EMU_TRANSPOSE(bfloat16_t)
 EMU_TRANSPOSE(float)
@@ -307,48 +316,53 @@ void arg(const char* name, Line line, T* dst, const T* src, uint64_t count, bool
     Instruction instruction(name, COMPUTE, line);
     instruction.read(NRAM, src, count * sizeof(T), "src");
     instruction.write(NRAM, dst, sizeof(T) + (sizeof(T) < 4 ? 6 : 4), "dst");
-    bool bad = false;
-    uint32_t best = 0;
-    T value = load(src, bad);
-    for (uint32_t i = 1; i < count; ++i) {
-        const T one = load(src + i, bad);
-        const float a = widen(one), b = widen(value);
-        if (greatest ? a > b : a < b) value = one, best = i;
-    }
-    store(dst, value, bad);
-    char* place = reinterpret_cast<char*>(dst) + (sizeof(T) < 4 ? 4 : sizeof(T));
-    memcpy(place, &best, 4);
-    mark_written(place, 4, bad);
-    instruction.issue();
+    instruction.issue([=] {
+        bool bad = false;
+        uint32_t best = 0;
+        T value = load(src, bad);
+        for (uint32_t i = 1; i < count; ++i) {
+            const T one = load(src + i, bad);
+            const float a = widen(one), b = widen(value);
+            if (greatest ? a > b : a < b) value = one, best = i;
+        }
+        store(dst, value, bad);
+        char* place = reinterpret_cast<char*>(dst) + (sizeof(T) < 4 ? 4 : sizeof(T));
+        memcpy(place, &best, 4);
+        mark_written(place, 4, bad);
+    });
 }
 }  // namespace emu
-#define EMU_ARG(TYPE)                                                                             \
-    inline void __bang_argmax(TYPE* dst, const TYPE* src, unsigned int count, EMU_LINE) {         \
-        emu::arg("__bang_argmax", line, dst, src, count, true);                                   \
-    }                                                                                             \
-    inline void __bang_argmin(TYPE* dst, const TYPE* src, unsigned int count, EMU_LINE) {         \
-        emu::arg("__bang_argmin", line, dst, src, count, false);                                  \
-    }
+#define EMU_ARG(TYPE)                                                                       \
+    void __bang_argmax(TYPE* dst, const TYPE* src, unsigned int count, EMU_LINE) EMU_BODY({ \
+        emu::arg("__bang_argmax", line, dst, src, count, true);                             \
+    })                                                                                      \
+    void __bang_argmin(TYPE* dst, const TYPE* src, unsigned int count, EMU_LINE) EMU_BODY({ \
+        emu::arg("__bang_argmin", line, dst, src, count, false);                            \
+    })
 EMU_ARG(float)
 
 // Adds elements to global memory, each in one step, so that several cores may do so.
-#define EMU_ATOMIC_ADD(TYPE)                                                                      \
-    inline void __bang_atomic_reduce_add(TYPE* dst, const TYPE* src, unsigned int size,           \
-                                         EMU_LINE) {                                              \
-        const char* name = "__bang_atomic_reduce_add";                                            \
-        emu::needs_type<TYPE>(name, line.at);                                                     \
-        emu::needs_count(name, line.at, size, "size");                                            \
-        if (reinterpret_cast<uintptr_t>(dst) % sizeof(TYPE))                                      \
-            emu::stop(emu::MISUSE, line.at, "%s: the address is no multiple of %zu bytes", name,  \
-                      sizeof(TYPE));                                                              \
-        emu::Instruction instruction(name, emu::IO, line, emu::PLAIN);                            \
-        instruction.read(emu::NRAM, src, uint64_t(size) * sizeof(TYPE), "src");                   \
-        instruction.add(dst, uint64_t(size) * sizeof(TYPE), "dst");                               \
-        emu::leaves(src, uint64_t(size) * sizeof(TYPE), name, line.at);                           \
-        for (unsigned i = 0; i < size; ++i)                                                       \
-            dst[i] = static_cast<TYPE>(emu::widen(dst[i]) + emu::widen(src[i]));                  \
-        instruction.issue();                                                                      \
-    }
+namespace emu {
+template <class T>
+void atomic_add(const char* name, Line line, T* dst, const T* src, uint64_t size) {
+    needs_type<T>(name, line.at);
+    needs_count(name, line.at, size, "size");
+    if (reinterpret_cast<uintptr_t>(dst) % sizeof(T))
+        stop(MISUSE, line.at, "%s: the address is no multiple of %zu bytes", name, sizeof(T));
+    Instruction instruction(name, IO, line, PLAIN);
+    instruction.read(NRAM, src, size * sizeof(T), "src");
+    instruction.add(dst, size * sizeof(T), "dst");
+    instruction.issue([=] {
+        leaves(src, size * sizeof(T), name, line.at);
+        for (uint64_t i = 0; i < size; ++i) dst[i] = static_cast<T>(widen(dst[i]) + widen(src[i]));
+    });
+}
+}  // namespace emu
+#define EMU_ATOMIC_ADD(TYPE)                                                     \
+    void __bang_atomic_reduce_add(TYPE* dst, const TYPE* src, unsigned int size, \
+                                  EMU_LINE) EMU_BODY({                           \
+        emu::atomic_add("__bang_atomic_reduce_add", line, dst, src, size);       \
+    })
 EMU_ATOMIC_ADD(half)
 EMU_ATOMIC_ADD(bfloat16_t)
 EMU_ATOMIC_ADD(float)
