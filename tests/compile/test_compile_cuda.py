@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tile2c.transpile.output import header
 
 if TYPE_CHECKING:
     from conftest import Nvcc
@@ -75,9 +76,9 @@ def test_header_command(nvcc: Nvcc, texts: dict[str, Path], tmp_path: Path) -> N
         folder = tmp_path / text.parent.name
         folder.mkdir()
         shutil.copy(text, folder)
-        match = re.search(r"^//   compile  (.*)$", text.read_text(), re.MULTILINE)
-        assert match
-        subprocess.run(match[1].split(), cwd=folder, check=True, stdin=subprocess.DEVNULL)
+        command = header.compile_command(text.read_text())
+        assert command
+        subprocess.run(command.split(), cwd=folder, check=True, stdin=subprocess.DEVNULL)
         assert (folder / f"{text.stem}.cubin").stat().st_size > 0
 
 

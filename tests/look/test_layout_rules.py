@@ -14,10 +14,6 @@ from look_texts import OTHER, WHOLE, Case
 from tile2c.transpile.render.finish import wrap
 
 ROOT = Path(__file__).parents[2]
-COPIED = (
-    "//   compile  ",
-    "//   again    ",
-)  # commands stay on one line, so that they can be copied
 DECLARED = re.compile(
     r"^(?:static .*?|struct alignas\(.*\) |struct |typedef .* )\b(\w+)(?:\(| \{| _)"
 )
@@ -45,7 +41,7 @@ def test_lines(text: str) -> None:
     assert text.endswith("}\n") and not text.endswith("\n\n")
     assert "\n\n\n" not in text
     for line in text.split("\n"):
-        assert len(line) <= 100 or line.startswith(COPIED), line
+        assert len(line) <= 100, line
         assert "\t" not in line and line == line.rstrip(), line
         assert line.isascii(), line
 

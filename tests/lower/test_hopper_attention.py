@@ -77,7 +77,7 @@ def right(
 def test_numbers_are_right(tmp_path: Path, case: str) -> None:
     defines, sizes = CASES[case]
     text = build(tmp_path, defines)
-    assert re.search(r"mma_m64n\d+k16_held\(", text) and "barrier_wait(ready, " in text
+    assert re.search(r"mma_m64n\d+k16_held\(", text) and "barrier_wait(Q_full, " in text
     for one in sizes:
         assert right(tmp_path, defines, one), one
 
@@ -91,7 +91,7 @@ def test_any_number_of_blocks_takes_all_tiles(tmp_path: Path, causal: bool) -> N
     }  # fmt: skip
     text = build(tmp_path, defines)
     assert ("pair += gridDim.x" if causal else "tile += gridDim.x") in text
-    assert "barrier_wait(ready, visit.phase)" in text
+    assert "barrier_wait(Q_full, visit.phase)" in text
     for processors in (1, 3, 4):
         assert right(tmp_path, defines, (1, 260, 2), processors=processors), processors
     assert right(tmp_path, defines, (1, 500, 1), processors=1)  # an even number of tiles

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 
 from tile2c.transpile.record import record
 
@@ -20,7 +21,7 @@ _DIGEST_LINE = re.compile(r"^(//\s+text\s+sha256)(?:[ \t]+(?!\()\S+)?([ \t]*\(.*
 _WRITTEN = re.compile(r"^(//\s+text\s+sha256[ \t]+)([0-9a-f]{12})\b", re.MULTILINE)
 _VERSION = re.compile(r"^(// .*\bby tile2c )(\S+)", re.MULTILINE)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_COMPILE = re.compile(r"^//\s+compile[ \t]+(.+?)\s*$", re.MULTILINE)
+_GOES_ON = "//            "  # a line of the header that goes on with the one above
 
 
 @record
@@ -115,9 +116,31 @@ def digest_remark(text: str) -> str:
 
 def compile_command(text: str) -> str | None:
     """The command in the header's `compile` line, or None without one."""
-    header = "".join(split(normalized(text)).header)
-    found = _COMPILE.search(header)
-    return found[1] if found else None
+    return entry(split(normalized(text)).header, "compile")
+
+
+def entry(lines: Sequence[str], word: str) -> str | None:
+    """What the header's lines say behind a word, on one line; None without it."""
+    found: list[str] = []
+    for line in lines[_title_lines(lines) :]:
+        if found and line.startswith(_GOES_ON):
+            found.append(line.removeprefix(_GOES_ON).strip())
+        elif found:
+            break
+        elif match := re.match(rf"//\s+{word}[ \t]+(.+)", line):
+            found.append(match[1].strip())
+    return " ".join(found) or None
+
+
+def title(lines: Sequence[str]) -> str:
+    """What the header's lines say first: the kernel's name and what it does."""
+    return "".join(lines[: _title_lines(lines)]).rstrip("\n")
+
+
+def _title_lines(lines: Sequence[str]) -> int:
+    """How many lines stand in front of the one that says what made the file."""
+    made = (k for k, line in enumerate(lines) if _MAKER.match(line.rstrip("\n")))
+    return next(made, len(lines))
 
 
 def has_conflict_marks(text: str) -> bool:

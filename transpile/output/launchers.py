@@ -47,11 +47,11 @@ def with_launcher(
     source = entry.get("source")
     if isinstance(source, dict):
         entry["source"] = {**source, "file": PurePosixPath(str(source.get("file", ""))).name}
-    again = next((line[12:].strip() for line in lines if line.startswith("//   again ")), "")
+    again = header.entry(lines, "again") or ""
     made = launcher.write(
         entry,
         target,
-        title=lines[0].rstrip("\n") if lines else f"// {kernel.name}",
+        title=header.title(lines) or f"// {kernel.name}",
         again=again if kernel.launcher else f"{again} --launcher",
         licence="".join(parts.before),
     )

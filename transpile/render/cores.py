@@ -30,7 +30,7 @@ from tile2c.transpile.output.generated import GeneratedKernel
 from tile2c.transpile.render.cores_manifest import manifest_of, ordered_params, unnamed
 from tile2c.transpile.render.cores_steps import WIDTH, CoresPrinter, StepPrinter
 from tile2c.transpile.render.engine import fill
-from tile2c.transpile.render.finish import comment, finish, head
+from tile2c.transpile.render.finish import comment, finish, head, title
 from tile2c.transpile.render.header import DIGEST
 from tile2c.transpile.render.marks import Marks
 from tile2c.transpile.wording import listed
@@ -68,7 +68,7 @@ def render(
         target.templates,
         "kernel.j2",
         head={
-            "title": f"{plan.name}: {plan.summary}" if plan.summary else plan.name,
+            "title": title(plan.name, plan.summary),
             "lines": head(_head_lines(plan, target, kernel, printer, again)),
             "comments": [line for line in plan.comments if line.strip() != plan.summary],
         },
@@ -104,7 +104,7 @@ def _head_lines(
         f"from     {source} by tile2c {__version__}",
         f"target   {target.name} ({target.proven})",
         f"again    {again}",
-        *_compile_lines(target.compile.format(file=file, stem=plan.name)),
+        f"compile  {target.compile.format(file=file, stem=plan.name)}",
         f"launch   {_launch_note(plan, target, printer)}",
     ]
     if sizes:
@@ -114,14 +114,6 @@ def _head_lines(
     lines.append(f"memory   {plan.memory or used}")
     lines.append(f"text     sha256 {DIGEST}  (edit freely: `tile2c --merge` keeps your changes)")
     return lines
-
-
-def _compile_lines(command: str) -> list[str]:
-    """The command, on a second line from `-o` on where it is long."""
-    if len(command) + 14 <= WIDTH:
-        return [f"compile  {command}"]
-    first, _, rest = command.rpartition(" -o ")
-    return [f"compile  {first}", f"         -o {rest}"]
 
 
 def _launch_note(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) -> str:

@@ -17,6 +17,7 @@ _MARK = re.compile("[\x01\x02]\\d+\x03")  # see marks.py: invisible in the end
 _BREAK = re.compile("(?<![-+*/%&|^=<>]) (?![-+*/%&|^=<>])")  # not inside a formula
 _SPACE = re.compile(r" (?![^\[\]]*\])")  # not inside a subscript
 _TEMPLATE = re.compile(r"(?<=\w)<[^<>()]*>(?=\()")  # its commas are not between arguments
+_OPTION = re.compile(r""" (?=-)(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # in no quotes
 _SHORT = re.compile(r"^([^/\s#].*\)) \{\n    ([^\n]+[;}])\n\}$", re.MULTILINE)
 
 
@@ -52,16 +53,37 @@ def comment(text: str, columns: int) -> str:
     return "\n".join([*lines, line])
 
 
+def title(name: str, summary: str) -> str:
+    """The first words of a file without its `// `; where they go on, as lines of its head."""
+    first, *rest = comment(f"{name}: {summary}" if summary else name, WIDTH).split("\n")
+    more = comment(" ".join(line[3:] for line in rest), WIDTH - 2).split("\n") if rest else []
+    return "\n".join([first[3:], *(f"//   {line[3:]}" for line in more)])
+
+
 def head(lines: Sequence[str]) -> list[str]:
-    """The lines of a file's first comment, `word     text`; commands stay whole for copying."""
+    """The lines of a file's first comment, `word     text`; commands are broken before options."""
     found: list[str] = []
     for line in lines:
-        if len(line) <= WIDTH - 5 or line.startswith(("compile ", "again ")):
+        if len(line) <= WIDTH - 5:
             found.append(line)
             continue
-        first, *rest = comment(line[9:], WIDTH - 5 - 9 + 3).split("\n")
-        found += [line[:9] + first[3:], *(" " * 9 + part[3:] for part in rest)]
+        if line.startswith(("compile ", "again ")):
+            first, *rest = _command(line[9:], WIDTH - 5 - 9)
+        else:
+            first, *rest = (x[3:] for x in comment(line[9:], WIDTH - 5 - 9 + 3).split("\n"))
+        found += [line[:9] + first, *(" " * 9 + part for part in rest)]
     return found
+
+
+def _command(text: str, columns: int) -> list[str]:
+    """The command in lines no wider than `columns` where its options, with what follows them, allow it."""
+    lines: list[str] = []
+    for part in _OPTION.split(text):
+        if lines and len(lines[-1]) + 1 + len(part) <= columns:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(part)
+    return lines
 
 
 def remarks(text: str) -> str:

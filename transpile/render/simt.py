@@ -21,7 +21,7 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.output.generated import GeneratedKernel, JsonValue
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
-from tile2c.transpile.render.finish import finish, head
+from tile2c.transpile.render.finish import finish, head, title
 from tile2c.transpile.render.header import head_lines
 from tile2c.transpile.render.marks import Marks
 from tile2c.transpile.render.statements import StatementPrinter
@@ -51,7 +51,7 @@ def render(
         target.templates,
         "kernel.j2",
         head={
-            "title": f"{plan.name}: {plan.summary}" if plan.summary else plan.name,
+            "title": title(plan.name, plan.summary),
             "lines": head(head_lines(plan, target, stem, again)),
             "comments": [line for line in plan.comments if line.strip() != plan.summary],
         },

@@ -233,7 +233,7 @@ _PROVEN = {
 
 def _target(arch: str, static_shared: int, max_shared: int, summary: str) -> SimtTarget:
     number = int(arch.removeprefix("sm_").rstrip("a"))
-    flag = f"-gencode arch=compute_{number}a,code={arch}" if arch.endswith("a") else f"-arch={arch}"
+    flag = f"-arch={arch}"
     return SimtTarget(
         family="cuda",
         arch=arch,

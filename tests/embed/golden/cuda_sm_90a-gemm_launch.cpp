@@ -3,9 +3,8 @@
 //   target   cuda:sm_90a
 //   again    tile2c gemm.py -o . --target cuda:sm_90a --launcher
 //   compile  g++ -std=c++17 -O2 -I /usr/local/cuda/include -c gemm_launch.cpp
-//   kernels  nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++17 -c gemm.cu; link both
-//            objects with cudart
-//   text     sha256 418ae45b1f0c  (edit freely: `tile2c --merge` keeps your changes)
+//   kernels  nvcc -arch=sm_90a -O3 -std=c++17 -c gemm.cu; link both objects with cudart
+//   text     sha256 585b3cfb5880  (edit freely: `tile2c --merge` keeps your changes)
 #include "gemm.h"
 
 #include <cuda.h>
@@ -119,7 +118,7 @@ int gemm_launch(const struct __half* A,  // [M, K]
     if (K % 8 == 0 && N % 8 == 0 && M > 0 && K > 0 && N > 0 && address(A) % 16 == 0 &&
         address(B) % 16 == 0 && address(C) % 16 == 0 &&
         least(sms, (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 && (M + 127) / 128 % 2 == 0 &&
-        (N + 127) / 128 * ((M + 127) / 128) > 132 && N * 2 % 128 != 0) {
+        (N + 127) / 128 * ((M + 127) / 128) > sms && N * 2 % 128 != 0) {
         const Grid grid = {least(sms, (N + 127) / 128 * ((M + 127) / 128)), 1, 1};
         CUtensorMap A_map;
         {

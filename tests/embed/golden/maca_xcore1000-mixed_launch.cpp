@@ -2,10 +2,11 @@
 //   from     mixed.py by tile2c 0.1.0
 //   target   maca:xcore1000
 //   again    tile2c mixed.py -o . --target maca:xcore1000 --launcher
-//   compile  mxcc -x maca --offload-arch=xcore1000 -O2 -std=c++17 -I$MACA_PATH/include -c mixed_launch.cpp
+//   compile  mxcc -x maca --offload-arch=xcore1000 -O2 -std=c++17 -I$MACA_PATH/include
+//            -c mixed_launch.cpp
 //   kernels  mxcc -x maca --offload-arch=xcore1000 -O3 -std=c++17 -I$MACA_PATH/include -c
 //            mixed.maca; link both objects with mcruntime
-//   text     sha256 6dcf43350ff9  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 d2557edc284f  (edit freely: `tile2c --merge` keeps your changes)
 #include "mixed.h"
 
 #include <mc_runtime.h>

@@ -49,7 +49,7 @@ def write(
 ) -> Launcher:
     """The launcher of the kernel that `entry` describes.
 
-    title  the first line of the kernel's file     again  the command that writes both
+    title  what the kernel's file starts with     again  the command that writes both
     """
     assert target.host is not None
     record = _without_optional_workspace(record_of(entry))

@@ -2,10 +2,11 @@
 //   from     transpose_scale_bias.py by tile2c 0.1.0
 //   target   cuda:sm_80 (texts for it have run on an H200)
 //   again    tile2c transpose_scale_bias.py -o . --target cuda:sm_80
-//   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin transpose_scale_bias.cu -o transpose_scale_bias.cubin
+//   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin transpose_scale_bias.cu
+//            -o transpose_scale_bias.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 256, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 ba74343a000d  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 f40371299e7a  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 64;

@@ -2,7 +2,7 @@
 //   from     gemm.py by tile2c 0.1.0
 //   target   cuda:sm_90a (texts for it have run on an H200)
 //   again    tile2c gemm.py -o . --target cuda:sm_90a
-//   compile  nvcc -gencode arch=compute_90a,code=sm_90a -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
+//   compile  nvcc -arch=sm_90a -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
 //   launch   grid (min(sms, (N + 127) / 128 * ((M + 127) / 128))), block 384, 132096 bytes of
 //            dynamic shared memory
 //   launch   gemm_any: grid ((N + 127) / 128, (M + 127) / 128), block 256, no dynamic shared
@@ -22,7 +22,7 @@
 //            (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0 and
 //            (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole lines of
 //            128 bytes load as fast without
-//   text     sha256 e1d258e3fcf2  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 a33338f3c26e  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;

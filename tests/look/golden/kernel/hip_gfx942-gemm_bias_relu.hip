@@ -2,10 +2,11 @@
 //   from     gemm_bias_relu.py by tile2c 0.1.0
 //   target   hip:gfx942 (never run on silicon)
 //   again    tile2c gemm_bias_relu.py -o . --target hip:gfx942
-//   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm_bias_relu.hip -o gemm_bias_relu.hsaco
+//   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm_bias_relu.hip
+//            -o gemm_bias_relu.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 ebba175741c8  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 414c7472abda  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;

@@ -10,7 +10,6 @@ from tile2c.transpile.lower.simt.context import Context
 
 STAGE = b.local("ring.stage")
 PHASE = b.local("ring.phase")
-READY = b.local("ready")  # the barrier of tiles that are loaded once
 
 
 def call(function: str, *args: Expr, template: tuple[Expr, ...] = ()) -> CCall:

@@ -13,7 +13,7 @@ from tile2c.transpile.lower.plan import CStmt, Do, Loop, Section
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames
-from tile2c.transpile.lower.simt.hopper.calls import PHASE, READY, STAGE, call, do, pin
+from tile2c.transpile.lower.simt.hopper.calls import PHASE, STAGE, call, do, pin
 from tile2c.transpile.lower.simt.hopper.delayed import DelayedRounds, two_products
 from tile2c.transpile.lower.simt.hopper.multiply import multiply
 from tile2c.transpile.lower.simt.hopper.neighbours import released
@@ -121,7 +121,7 @@ class ConsumerLowering(BlockLowering):
         remark = f"{names} {'has' if len(once) == 1 else 'have'} arrived"
         again = self.roles.again
         phase = const(0) if again is None else again.phase
-        wait = do("barrier_wait", READY, phase, remark=remark)
+        wait = do("barrier_wait", self.roles.kept_full, phase, remark=remark)
         on = () if again is None else (do(again.advance),)
         return [Step(body=(wait, *on), quote=once[0].copy.quote)]
 

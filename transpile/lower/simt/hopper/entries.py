@@ -25,7 +25,7 @@ from tile2c.transpile.targets.simt import SimtTarget
 
 _RESERVED = frozenset(
     (
-        "ring ring_stages full empty ready warpgroup group_m group_n aligned "
+        "ring ring_stages full empty warpgroup group_m group_n aligned "
         "Shared shared shared_bytes Ring TensorMap"
     ).split()
 )

@@ -123,7 +123,6 @@ class WithRoles(Sides):
             "warpgroup",
             "group_m",
             "group_n",
-            "ready",
             "shared",
             *sorted(OTHERS_NAMES),
         ):
@@ -177,8 +176,9 @@ class WithRoles(Sides):
         if self.stays:
             ctx.launch = with_panels_of_waves(ctx.launch)
         if self.stays and self.roles.once:
-            free, visit = (ctx.namer.ours(x, f"{x}_of_tile") for x in ("free", "visit"))
-            self.roles = replace(self.roles, again=Again(free=free, visit=visit))
+            empty = ctx.namer.ours(self.roles.kept.replace("_full", "_empty"), "kept_empty")
+            visit = ctx.namer.ours("visit", "visit_of_tile")
+            self.roles = replace(self.roles, again=Again(empty=empty, visit=visit))
         self.bound = lower_scalars(ctx, self.roles.bound, Place(values={}))
         start, stop = convert(ctx, loop.start, Place(values={})), self.stop
         if self.parts is not None:

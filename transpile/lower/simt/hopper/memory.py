@@ -79,14 +79,17 @@ def _barriers(struct: SharedStruct, roles: Roles) -> None:
         for ring in roles.rings
     ]
     if roles.again is not None:
-        names += ["ready", roles.again.free]
+        names += [roles.kept, roles.again.empty]
         count += 2
         words += "; one for what is loaded once, one for when it has been read"
-        both = f"unsigned long long ready, {roles.again.free};"
-        members.append(f"{both}  // mbarriers of what a tile loads once: arrived, free again")
+        members.append(
+            f"unsigned long long {roles.kept}, {roles.again.empty};  // the same for what a tile loads once"
+        )
     elif roles.once:
-        names.append("ready")
+        names.append(roles.kept)
         count += 1
         words += "; one for what is loaded once"
-        members.append("unsigned long long ready;  // mbarrier: what is loaded once has arrived")
+        members.append(
+            f"unsigned long long {roles.kept};  // mbarrier: what is loaded once has arrived"
+        )
     struct.barriers(names, count, words, members)

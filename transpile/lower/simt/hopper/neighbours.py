@@ -194,7 +194,7 @@ def released(ctx: Context, shared: Neighbours | None, empty: Expr, remark: str) 
     ctx.need("barrier_arrive")
     if shared is None:
         one = b.compare("==", ctx.lane(), const(0))
-        return Branch(condition=one, then=(do("barrier_arrive", empty, remark=remark),))
+        return Branch(condition=one, then=(do("barrier_arrive", empty),), remark=remark)
     ctx.need("barrier_arrive_at")
     size = b.local(shared.size)
     each = b.compare("<", ctx.lane(), size)

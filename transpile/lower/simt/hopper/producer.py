@@ -11,7 +11,6 @@ from tile2c.transpile.lower.plan import Address, CCall, CStmt, Do, Element, Loop
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import (
     PHASE,
-    READY,
     STAGE,
     call,
     coordinates,
@@ -52,13 +51,13 @@ def _once(ctx: Context, roles: Roles) -> tuple[CStmt, ...]:
         return ()
     names = " and ".join(load.tile.name for load in roles.once)
     sizes = [call("sizeof", b.local(load.tile.name)) for load in roles.once]
-    announced = Do(call=call("barrier_expect", READY, b.add(*sizes)))
-    loads = (announced, *(_tile(ctx, roles, load, (), READY) for load in roles.once))
+    announced = Do(call=call("barrier_expect", roles.kept_full, b.add(*sizes)))
+    loads = (announced, *(_tile(ctx, roles, load, (), roles.kept_full) for load in roles.once))
     if roles.again is None:
         return loads
     reason = f"every consumer warp has read what {names} held"
-    free = do("barrier_wait", roles.again.is_free, flipped(roles.again.phase), remark=reason)
-    return (free, *loads, do(roles.again.advance))
+    empty = do("barrier_wait", roles.again.is_free, flipped(roles.again.phase), remark=reason)
+    return (empty, *loads, do(roles.again.advance))
 
 
 def _rounds(ctx: Context, roles: Roles, start: Expr, stop: Expr, pixels: Pixels) -> CStmt:

@@ -41,17 +41,17 @@ class TileRing:
 class Again:
     """Tiles that stay for a tile of the grid, where a block takes several of these.
 
-    `free`: barrier on which consumers say that they have read them; `visit`: a ring of one stage, for the
+    `empty`: barrier on which consumers say that they have read them; `visit`: a ring of one stage, for the
     parity of the tile at hand.
     """
 
-    free: str
+    empty: str
     visit: str
 
     @property
     def is_free(self) -> Expr:
         """The barrier."""
-        return b.local(self.free)
+        return b.local(self.empty)
 
     @property
     def phase(self) -> Expr:
@@ -62,6 +62,14 @@ class Again:
     def advance(self) -> str:
         """The call that goes on to the next tile."""
         return f"{self.visit}.advance"
+
+
+def barrier_of_kept(ctx: Context, tiles: Mapping[str, str]) -> str:
+    """The name of the barrier on which tiles arrive that are loaded once; `tiles` as for `rings_of`."""
+    if not tiles:
+        return ""
+    (tile, tensor), *others = tiles.items()
+    return ctx.namer.ours("kept_full" if others else f"{tensor}_full", f"{tile}_full")
 
 
 def batches_of(

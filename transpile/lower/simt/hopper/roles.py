@@ -25,7 +25,13 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import STAGE
 from tile2c.transpile.lower.simt.hopper.im2col import pixel_map, pixel_slabs
 from tile2c.transpile.lower.simt.hopper.neighbours import Neighbours, neighbours_of
-from tile2c.transpile.lower.simt.hopper.rings import Again, TileRing, batches_of, rings_of
+from tile2c.transpile.lower.simt.hopper.rings import (
+    Again,
+    TileRing,
+    barrier_of_kept,
+    batches_of,
+    rings_of,
+)
 from tile2c.transpile.lower.simt.hopper.slabs import Slabs, box_of, slabs_of
 from tile2c.transpile.lower.simt.hopper.unfit import Unfit
 from tile2c.transpile.lower.simt.hopper.warpgroups import (
@@ -82,6 +88,7 @@ class Roles:
     loop: Pipelined
     loads: tuple[TileLoad, ...]
     once: tuple[TileLoad, ...]  # tiles that are loaded before the loop and stay
+    kept: str  # the barrier on which these arrive
     bound: tuple[Let, ...]  # names in front of the loop that the producer needs too
     inside: tuple[Let, ...]  # names that each round binds for its loads
     held: frozenset[str]  # fragments that are first operands: their warpgroup multiplies them
@@ -99,6 +106,11 @@ class Roles:
     def load_of(self, tile: Buffer) -> TileLoad:
         """The load that fills an operand."""
         return next(load for load in (*self.loads, *self.once) if load.tile.name == tile.name)
+
+    @property
+    def kept_full(self) -> Expr:
+        """The barrier of tiles that are loaded once."""
+        return b.local(self.kept)
 
     def stage_of(self, load: TileLoad) -> tuple[Expr, ...]:
         """The subscript that says which stage of a tile is meant; a tile that stays has none."""
@@ -140,6 +152,7 @@ def plan_roles(ctx: Context, body: tuple[Stmt, ...], *, together: bool = False) 
         loop=loop,
         loads=loads,
         once=once,
+        kept=barrier_of_kept(ctx, {load.tile.name: load.map.tensor for load in once}),
         bound=bound,
         inside=inside,
         held=held,

@@ -22,7 +22,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.hopper import memory
-from tile2c.transpile.lower.simt.hopper.calls import READY, call, do, ring_helpers
+from tile2c.transpile.lower.simt.hopper.calls import call, do, ring_helpers
 from tile2c.transpile.lower.simt.hopper.long_first import long_blocks_first
 from tile2c.transpile.lower.simt.hopper.neighbours import drained, half_box, meet
 from tile2c.transpile.lower.simt.hopper.pairs import (
@@ -208,7 +208,9 @@ class Sides(ordinary.LoweredLaunch):
     def _once(self) -> tuple[CStmt, ...]:
         if not self.roles.once:
             return ()
-        made = do("barrier_init", READY, const(1), remark="the producer, and what stays")
+        made = do(
+            "barrier_init", self.roles.kept_full, const(1), remark="the producer, and what stays"
+        )
         again = self.roles.again
         if again is None:
             return (made,)
