@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tile2c
+from tile2c.transpile.cli.main import main
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.lower.rename import entry_name
 from tile2c.transpile.pipeline import Request, generate
@@ -29,9 +30,11 @@ def make({constant}=3):
     return {kernel}
 """
 
+NAMES = {"constant": "c", "size": "N", "kernel": "kern", "a": "A", "b": "B"}
+
 
 def text_of(tmp_path: Path, **names: str) -> tuple[str, dict[str, object]]:
-    given = {"constant": "c", "size": "N", "kernel": "kern", "a": "A", "b": "B"} | names
+    given = NAMES | names
     path = tmp_path / "input.py"
     path.write_text(PROGRAM.format(**given))
     diagnostics = Diagnostics()
@@ -88,3 +91,37 @@ def test_letters_beyond_ascii(tmp_path: Path, name: str, symbol: str) -> None:
     y = np.zeros_like(x)
     kernel(x, y)
     assert (y == 3 * x).all()
+
+
+@pytest.mark.parametrize(
+    ("file", "kernel"),
+    [
+        ("1st.py", "_1st"),
+        ("if.py", "_if"),
+        ("a b.py", "a_b"),
+        ("two.dots.py", "two_dots"),
+        ("q\"u'o\\te.py", "q_u_o_te"),
+        ("größe.py", "größe"),
+    ],
+)
+def test_kernels_that_are_named_by_their_file(tmp_path: Path, file: str, kernel: str) -> None:
+    source = tmp_path / file
+    text = PROGRAM.format(**NAMES | {"kernel": "main"}).replace("def make", "def kernel")
+    source.write_text(text, encoding="utf-8")
+    out = tmp_path / "out put"
+    assert main([str(source), "-o", str(out), "--line-info", "--launcher"]) == 0
+    assert (out / f"{kernel}.cu").is_file() and (out / f"{kernel}.h").is_file()
+    run = ["run", str(out), "--backend", "emulate", "--against", "interpreter"]
+    assert main(run) == 0
+    assert main([str(source), "-o", str(tmp_path / "normal"), "--emit", "normal"]) == 0
+    (normal,) = (tmp_path / "normal").iterdir()
+    assert main([str(normal), "-o", str(tmp_path / "again")]) == 0
+
+
+@pytest.mark.parametrize("file", ["new\nline.py", "tab\t.py", "escape\x1b.py"])
+def test_names_that_cannot_stand_in_a_comment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    (tmp_path / file).write_text(PROGRAM.format(**NAMES))
+    assert main([str(tmp_path / file), "-o", str(tmp_path / "out")]) == 2
+    assert "rename the file" in capsys.readouterr().err

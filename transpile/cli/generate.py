@@ -159,6 +159,9 @@ def _check_input(name: str) -> None:
     path = Path(name)
     hint: str | None
     if path.is_file():
+        if not path.name.isprintable():  # it stands in comments of every file
+            told = f"{path.name!r} holds a character that cannot be printed"
+            raise UsageProblem("T2C003", told, "rename the file")
         try:
             path.open("rb").close()
         except OSError as error:

@@ -38,7 +38,8 @@ class Marks:
             closed = [int(m[1]) for m in _MARK.finditer(line) if m[0][0] == "\x02"]
             if opened and line_directives:
                 span = self.spans[opened[-1]]
-                lines.append(f'#line {span.line} "{span.file}"')
+                name = span.file.replace("\\", "\\\\").replace('"', '\\"')
+                lines.append(f'#line {span.line} "{name}"')
             lines.append(_MARK.sub("", line))
             for number in opened:
                 first[number] = len(lines)

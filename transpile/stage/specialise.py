@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from keyword import iskeyword
 
 from tile2c.transpile.diagnostics import Diagnostics, Span
 from tile2c.transpile.read import Source
@@ -68,7 +69,8 @@ def base_name(source: Source, path: Sequence[str], function: str) -> str:
             return method_name(names[place - 1], names[place])
         if names[place] not in GENERIC:
             return names[place]
-    return re.sub(r"\W", "_", source.stem)
+    stem = re.sub(r"\W", "_", source.stem)
+    return stem if stem.isidentifier() and not iskeyword(stem) else f"_{stem}"
 
 
 def method_name(cls: str, method: str) -> str:
