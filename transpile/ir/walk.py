@@ -82,6 +82,22 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
             yield from statements(inner)
 
 
+def names_bound(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """Names of the values that the statements bind: loop variables, temporaries, results of atomics."""
+    found: set[str] = set()
+    for stmt in statements(body):
+        match stmt:
+            case forms.For() | forms.Pipelined() | forms.Let():
+                found.add(stmt.var.name)
+            case forms.Parallel():
+                found |= {var.name for var in stmt.loop_vars}
+            case forms.Atomic() if stmt.result is not None:
+                found.add(stmt.result.name)
+            case _:
+                pass
+    return frozenset(found)
+
+
 def regions(stmt: Stmt) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
     """Regions that a tile statement reads and writes (an accumulator is in both)."""
     node = cast(AnyStmt, stmt)

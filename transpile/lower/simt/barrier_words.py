@@ -13,6 +13,8 @@ def reason(arcs: tuple[Arc, ...], rings: dict[str, str] | None = None) -> str:
     taken = tuple(arc for arc in arcs if arc.taker)
     known, arcs = arcs, tuple(arc for arc in arcs if not arc.taker)
     written, read = _buffers(arcs, ("RAW",)), _buffers(arcs, ("WAR", "WAW"))
+    again = [name for name in read if name not in (*written, *_buffers(arcs, ("WAR",)), *rings)]
+    read = [name for name in read if name not in again]
     ready = [name for name in written if name not in rings]
     free = [name for name in read if name not in rings]
     tiles = list(dict.fromkeys(f"tile {rings[name]}" for name in written if name in rings))
@@ -22,10 +24,12 @@ def reason(arcs: tuple[Arc, ...], rings: dict[str, str] | None = None) -> str:
         whom = "" if ready else " for all threads"
         parts.append(f"{listed(tiles + ready)} {verb} complete{whom}")
     if read:
-        again = "they" if len(free) > 1 else "it"
-        old = f"what {again} held" if free == written else f"the old {listed(free)}"
+        them = "they" if len(free) > 1 else "it"
+        old = f"what {them} held" if free == written else f"the old {listed(free)}"
         stage = ["the stage refilled next"] if len(free) < len(read) else []
         parts.append(f"nobody still reads {' or '.join(stage + ([old] if free else []))}")
+    if again:
+        parts.append(f"earlier stores to {listed(again)} are over")
     if taken:
         verb = "takes" if len(takers) == 1 else "take"
         hosts = listed(_buffers(taken, ("WAR",)))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
 
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir.dtypes import INT32
-from tile2c.transpile.ir.expr import Expr, Var, const
+from tile2c.transpile.ir.expr import Buffer, Expr, Var, const
 from tile2c.transpile.ir.forms import (
     Assert,
     Atomic,
@@ -28,7 +30,15 @@ from tile2c.transpile.ir.forms import (
     Store,
     While,
 )
-from tile2c.transpile.ir.walk import expressions, loads, pointers, statements, writes
+from tile2c.transpile.ir.walk import (
+    expressions,
+    loads,
+    names_bound,
+    pointers,
+    statements,
+    variables,
+    writes,
+)
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.desugar import copy_loop
 from tile2c.transpile.lower.plan import CCall, CStmt, Declarator, Local, Loop, Repeat, Section, Sync
@@ -37,6 +47,7 @@ from tile2c.transpile.lower.simt.divergence import Divergence, lasts
 from tile2c.transpile.lower.simt.frames import Frames
 from tile2c.transpile.lower.simt.gemm import lower_gemm, operand_registers
 from tile2c.transpile.lower.simt.matrix import GemmPlan
+from tile2c.transpile.lower.simt.one_thread import Element, changing_among, ranges_of
 from tile2c.transpile.lower.simt.parallel import ParallelLoop, lower_parallel
 from tile2c.transpile.lower.simt.per_thread import Cells, PerThread
 from tile2c.transpile.lower.simt.pipeline import lower_pipeline, plan_staging
@@ -204,6 +215,8 @@ class BlockLowering:
             runs=runs,
             name=name,
             uniform=uniform and not self.divergence.leaves(stmt.body),
+            var=var.name,
+            binds=names_bound((stmt,)),
         )
         return [*before, *more, loop]
 
@@ -218,7 +231,13 @@ class BlockLowering:
             body, first = [look, *body, look], [look]
         frame = Repeat(condition=condition, body=(), comments=(*stmt.comments, stmt.quote))
         uniform = not (self.divergence.differs(stmt.condition) or self.divergence.leaves(stmt.body))
-        loop = LoopStep(frame=Section(body=(frame,)), body=tuple(body), runs=False, uniform=uniform)
+        loop = LoopStep(
+            frame=Section(body=(frame,)),
+            body=tuple(body),
+            runs=False,
+            uniform=uniform,
+            binds=names_bound((stmt,)),
+        )
         return [*first, loop]
 
     def _reads(self, expr: Expr) -> tuple[Access, ...]:
@@ -317,23 +336,18 @@ class BlockLowering:
         return (b.compare("==", self.ctx.thread(), const(0)),)
 
     def _scalar(self, stmt: Stmt) -> Step:
-        place = Place(values={}, once=self._once(stmt))
+        once = self._once(stmt)
+        place = Place(values={}, once=once)
         body: tuple[CStmt, ...] = lower_scalars(self.ctx, (stmt,), place)
         accesses = [
-            Access(buffer=load.buffer.name, write=False, cells=self._cells(load.index))
+            self._access(load.buffer, load.index)
             for expr in expressions(stmt)
             for load in loads(expr)
             if load.buffer.scope in ("shared", "global")
         ]
         if isinstance(stmt, Store | Atomic) and stmt.buffer.scope in ("shared", "global"):
-            accesses.append(
-                Access(
-                    buffer=stmt.buffer.name,
-                    write=True,
-                    cells=self._cells(stmt.index),
-                    atomic=isinstance(stmt, Atomic),
-                )
-            )
+            made = self._access(stmt.buffer, stmt.index, once=bool(once))
+            accesses.append(replace(made, write=True, atomic=isinstance(stmt, Atomic)))
         accesses += [
             Access(buffer=x.buffer.name, write="w" in x.access)
             for x in pointers(stmt)
@@ -342,3 +356,26 @@ class BlockLowering:
         if isinstance(stmt, Let) and self.threads.values(stmt.value) is not None:
             self.threads.known[stmt.var.name] = stmt.value
         return Step(body=body, accesses=tuple(dict.fromkeys(accesses)), quote=stmt.quote)
+
+    def _access(self, buffer: Buffer, index: tuple[Expr, ...], once: bool = False) -> Access:
+        """What each thread that gets here reads; `once`: the first of them alone."""
+        index = tuple(self.ctx.facts.spelled(part) for part in index)
+        extents = {name: self.threads.extents[dim] for name, dim in self.threads.names.items()}
+        chosen = {name for name, count in extents.items() if count > 1}
+        if prod(extents.values()) < self.threads.count:
+            chosen.add("threadIdx")  # some threads have all names in common
+        own = {x.name for part in index for x in variables(part) if self.divergence.differs(x)}
+        element = Element(
+            index=index,
+            of_threads=frozenset(() if once else chosen),
+            inside=frozenset(own - chosen),
+            ranges=(
+                *((name, 0, count) for name, count in extents.items()),
+                *ranges_of(index, self.ctx.facts.ranges),
+            ),
+            changing=changing_among(index, self.ctx.launch),
+            of_tensor=buffer.scope == "global",
+        )
+        owner = "the first thread" if once else "each thread"
+        cells = self._cells(index) if not once else ()
+        return Access(buffer=buffer.name, write=False, owner=owner, element=element, cells=cells)

@@ -280,11 +280,11 @@ class LoweredLaunch:
             ctx.facts = facts
 
     def _shared_between_threads(self) -> set[str]:
-        """Buffers whose accesses may need order: shared ones, and tensors both read and written."""
-        reads, writes = global_uses(self.ctx.launch.body)
+        """Buffers whose accesses may need order: shared ones, and tensors that are written."""
+        _, writes = global_uses(self.ctx.launch.body)
         names = {x.name for x in self.ctx.launch.buffers if x.scope == "shared"}
         names |= {array.name for array in self.ctx.arrays}
-        return names | (reads & writes)
+        return names | writes
 
     # ---- the text's parts
 

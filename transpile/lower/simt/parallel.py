@@ -41,6 +41,7 @@ from tile2c.transpile.lower.simt.iteration import (
     only_fragments,
 )
 from tile2c.transpile.lower.simt.named_values import named_inside
+from tile2c.transpile.lower.simt.one_thread import Element, changing_among, mentioned, ranges_of
 from tile2c.transpile.lower.simt.outer_loads import nested
 from tile2c.transpile.lower.simt.scalars import lower_scalars
 from tile2c.transpile.lower.simt.steps import Access, Step
@@ -293,8 +294,8 @@ def _accesses(ctx: Context, loop: ParallelLoop, iteration: Iteration) -> tuple[A
     for buffer, index in memory_accesses(loop):
         if buffer.scope not in ("shared", "global"):
             continue
-        position = tuple(b.substitute(part, _canonical(loop)) for part in index)
-        owner: tuple[object, ...] = (iteration.owner, position)
+        element = _element(ctx, loop, buffer, index)
+        owner: tuple[object, ...] = (iteration.owner, element.index)
         if iteration.once:
             writes = (id(buffer), index) in stores or (id(buffer), index) in atomics
             owner = (*owner, "one" if alone or writes else "each")
@@ -305,10 +306,46 @@ def _accesses(ctx: Context, loop: ParallelLoop, iteration: Iteration) -> tuple[A
                 buffer=buffer.name,
                 write=(id(buffer), index) in stores,
                 owner=owner,
+                element=element,
                 atomic=(id(buffer), index) in atomics,
             )
         )
     return tuple(dict.fromkeys(found))
+
+
+def _element(ctx: Context, loop: ParallelLoop, buffer: Buffer, index: tuple[Expr, ...]) -> Element:
+    """Which element the iterations of the loop mean by the index."""
+    facts, inside = ctx.facts, set[str]()
+    for stmt in statements(tuple(loop.body)):
+        if isinstance(stmt, Let):
+            facts = facts.with_meaning(stmt.var, stmt.value)
+            inside.add(stmt.var.name)
+        elif isinstance(stmt, For):
+            facts = facts.with_loop(stmt)
+            inside.add(stmt.var.name)
+    index = tuple(b.substitute(facts.spelled(part), _canonical(loop)) for part in index)
+    counts = {f"#{dim}": b.known(extent) for dim, extent in enumerate(loop.extents)}
+    several = {name for name, count in counts.items() if count != 1}
+    chosen = {f"#{dim}" for dim in range(len(counts)) if _chooses(loop, dim)} & several
+    inside &= mentioned(index)
+    return Element(
+        index=index,
+        of_threads=frozenset(chosen),
+        inside=frozenset(inside | several - chosen),
+        ranges=(
+            *((name, 0, count) for name, count in counts.items() if count is not None),
+            *ranges_of(index, facts.ranges),
+        ),
+        mapping=loop.extents if loop.layout is None and len(counts) > 1 else (),
+        changing=changing_among(index, ctx.launch),
+        of_tensor=buffer.scope == "global",
+    )
+
+
+def _chooses(loop: ParallelLoop, dim: int) -> bool:
+    """Whether an iteration's thread depends on this loop variable."""
+    layout = loop.layout
+    return layout is None or any(holder == "thread" for holder, _, _ in layout.owners(dim))
 
 
 def _canonical(loop: ParallelLoop) -> dict[str, Expr]:

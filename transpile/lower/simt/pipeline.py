@@ -13,7 +13,7 @@ from dataclasses import replace
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Const, Expr, Select, Var, const
 from tile2c.transpile.ir.forms import Jump, Let, Pipelined, Stmt
-from tile2c.transpile.ir.walk import statements
+from tile2c.transpile.ir.walk import names_bound, statements
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
     Assign,
@@ -282,6 +282,8 @@ class _Pipeline:
             body=tuple(body),
             runs=runs,
             name=self.var,
+            var=self.stmt.var.name,
+            binds=names_bound((self.stmt,)),
         )
 
     def _early(self, start: Expr) -> Escape:

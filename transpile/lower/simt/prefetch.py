@@ -15,6 +15,7 @@ from math import prod
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Buffer, Expr, Load, const
 from tile2c.transpile.ir.forms import Parallel, Pipelined, Stmt, Store
+from tile2c.transpile.ir.walk import names_bound
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
     Branch,
@@ -293,4 +294,11 @@ class _Prefetch:
             comments=(*stmt.comments, stmt.quote),
         )
         whole = Section(body=(frame,))
-        return LoopStep(frame=whole, body=tuple(body), runs=self._runs(), name=self.var)
+        return LoopStep(
+            frame=whole,
+            body=tuple(body),
+            runs=self._runs(),
+            name=self.var,
+            var=stmt.var.name,
+            binds=names_bound((stmt,)),
+        )

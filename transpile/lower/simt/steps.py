@@ -10,6 +10,7 @@ from dataclasses import field
 
 from tile2c.transpile.ir.expr import Expr
 from tile2c.transpile.lower.plan import CStmt
+from tile2c.transpile.lower.simt.one_thread import Element
 from tile2c.transpile.lower.simt.per_thread import Cells
 from tile2c.transpile.record import record
 
@@ -18,7 +19,8 @@ from tile2c.transpile.record import record
 class Access:
     """A step reads or writes a buffer that threads share.
 
-    `owner` says which thread touches which element: two accesses with equal owners need no barrier.
+    `owner` says which thread touches which element: two accesses with equal owners need no barrier where
+    the `element` determines the thread.
     `version`: with a ring of `depth` copies, the round (relative to that of the loop over `ring`) whose
     copy is touched.
     `asynchronous`: the step only starts the access; `Step.completes` elsewhere ends it.
@@ -32,6 +34,7 @@ class Access:
     ring: str = ""
     asynchronous: bool = False
     proven: bool = True
+    element: Element | None = None
     cells: Cells = ()  # the elements of each thread, where they follow from its index
     atomic: bool = False  # such accesses need no order among each other
     together: bool = False  # it is over for all threads of its team when it is for one
@@ -58,6 +61,8 @@ class LoopStep:
     runs: bool  # surely at least once
     name: str = ""
     uniform: bool = True  # all threads of the block run the same rounds
+    var: str = ""  # what counts the rounds, if a round has one value of it for all statements
+    binds: frozenset[str] = frozenset()  # names whose values differ between rounds
 
 
 @record(kw_only=True)

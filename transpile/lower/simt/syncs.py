@@ -14,6 +14,12 @@ from tile2c.transpile.ir.expr import Expr
 from tile2c.transpile.lower.plan import Arc, CStmt, Sync
 from tile2c.transpile.lower.simt.barrier_words import reason
 from tile2c.transpile.lower.simt.gaps import OpenArc, Path, cheapest
+from tile2c.transpile.lower.simt.one_thread import (
+    names_places,
+    never_same,
+    one_round,
+    one_thread,
+)
 from tile2c.transpile.lower.simt.overlay import Group
 from tile2c.transpile.lower.simt.per_thread import apart
 from tile2c.transpile.lower.simt.steps import Access, BranchStep, LoopStep, Node, Step, Team
@@ -134,28 +140,41 @@ class _Tree:
         return found
 
     def _pair(self, source: _Place, first: Access, sink: _Place, second: Access) -> list[OpenArc]:
-        found = []
+        ways: list[tuple[Path | None, int, frozenset[Path]]] = []
         if source.path < sink.path and not self._exclusive(source.path, sink.path):
-            if self._conflict(first, second) and self._meets(first, second, source, sink):
-                found.append(
-                    self._arc(source, first, sink, second, None, 0, self._forward(source, sink))
-                )
+            if self._conflict(first, second, None) and self._meets(first, second, source, sink):
+                ways.append((None, 0, self._forward(source, sink)))
         shared = [loop for loop in source.loops if loop in sink.loops]
         for loop in shared:
-            if not self._conflict(first, second):
+            if not self._conflict(first, second, loop):
                 continue
             distance = self._distance(first, second, loop)
-            gaps = self._around(source, sink, loop, distance)
-            found.append(self._arc(source, first, sink, second, loop, distance, gaps))
-        return found
+            ways.append((loop, distance, self._around(source, sink, loop, distance)))
+        return [
+            self._arc(source, first, sink, second, *way)
+            for way in ways
+            if way[2] or not _scattered(first, second)
+        ]
 
-    def _conflict(self, first: Access, second: Access) -> bool:
-        """Whether different threads may touch the same element."""
+    def _conflict(self, first: Access, second: Access, loop: Path | None) -> bool:
+        """Whether different threads may touch the same element, now or in another round of the loop."""
         if first.buffer != second.buffer:
             return True  # in the same bytes, but not by the same elements
         if (first.atomic and second.atomic) or apart(first.cells, second.cells):
             return False
-        return first.owner is None or first.owner != second.owner
+        element, other = first.element, second.element
+        if element is None or other is None:
+            return True
+        around = self._node(loop) if loop is not None else None
+        changed = around.binds if isinstance(around, LoopStep) else frozenset[str]()
+        if never_same(element, other, changed):
+            return False
+        if element != other or first.owner != second.owner:
+            return True
+        if isinstance(around, LoopStep) and around.var and around.uniform:
+            if one_round(element, around.var, changed):
+                return False
+        return not one_thread(element, changed)
 
     def _exclusive(self, a: Path, c: Path) -> bool:
         """Whether the two lie on different sides of one branch."""
@@ -367,6 +386,15 @@ def _barrier(orders: _Orders, call: Expr | None) -> Step:
     remark = reason(orders.alone, rings)
     sync: CStmt = Sync(kind="barrier", arcs=orders.arcs, remark=remark, call=call)
     return Step(body=(sync,), quote="")
+
+
+def _scattered(first: Access, second: Access) -> bool:
+    """Whether both store to a tensor at places that memory names: whether any is the same only the author
+    knows, so he keeps the order where no barrier can stand."""
+    elements = (first.element, second.element)
+    tensors = all(x is not None and x.of_tensor for x in elements)
+    named = any(x is not None and names_places(x) for x in elements)
+    return first.write and second.write and tensors and named
 
 
 def _effects(step: Step) -> list[Access]:

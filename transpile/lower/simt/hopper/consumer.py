@@ -8,6 +8,7 @@ from dataclasses import replace
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, const
 from tile2c.transpile.ir.forms import Copy, Gemm, Parallel, Pipelined, Stmt
+from tile2c.transpile.ir.walk import names_bound
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import CStmt, Do, Loop, Section
 from tile2c.transpile.lower.simt.block import BlockLowering
@@ -98,7 +99,12 @@ class ConsumerLowering(BlockLowering):
             remark=loop.remark,
         )
         around = LoopStep(
-            frame=Section(body=(frame,), span=loop.span), body=tuple(body), runs=runs, name=name
+            frame=Section(body=(frame,), span=loop.span),
+            body=tuple(body),
+            runs=runs,
+            name=name,
+            var=loop.var.name,
+            binds=names_bound((loop,)),
         )
         found: list[Node] = [*self._ready(), around]
         if late:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tile2c.transpile.ir.dtypes import INT32
 from tile2c.transpile.ir.expr import Expr, const
 from tile2c.transpile.ir.forms import Gemm, Jump, Let, Stmt
-from tile2c.transpile.ir.walk import reads, statements, writes
+from tile2c.transpile.ir.walk import names_bound, reads, statements, writes
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
     CCall,
@@ -256,6 +256,7 @@ class DelayedRounds:
             body=(c.batch_step(both, body),),
             runs=False,
             name=self.var.name,
+            binds=names_bound((loop,)),
         )
 
     def _last_product(self) -> Step:

@@ -1,0 +1,197 @@
+"""Elements that several threads store one after another: the last statement's value stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tile2c
+from language_programs import CUDA, HIP, checked, empty, refusal, text_of, values
+from numpy.testing import assert_array_equal as same
+
+HOPPER, MUSA = "cuda:sm_90a", "musa:mp_31"
+EACH = pytest.mark.parametrize("target", [CUDA, HOPPER, HIP, MUSA])
+BARRIER = "__syncthreads();"
+
+
+def races_without_barrier(folder: Path, target: str, *arguments: object) -> str:
+    """What the emulator says when the text, as it lies in the folder, loses its only barrier."""
+    out = folder / "out"
+    (path,) = [x for x in out.iterdir() if x.is_file() and x.suffix != ".json"]
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    assert sum(BARRIER in line for line in lines) == 1
+    kept = [line for line in lines if BARRIER not in line]
+    path.write_text("".join(kept), encoding="utf-8")
+    (kernel,) = tile2c.load(out, "emulate", target=target, check="races,memory").values()
+    with pytest.raises(tile2c.RaceError) as found:
+        kernel(*arguments)
+    return str(found.value)
+
+
+TWICE = """
+@T.prim_func
+def main(A: T.Tensor((128,), "float32"), B: T.Tensor((128,), "float32")):
+    with T.Kernel(1, threads=128) as bx:
+        for i in T.Parallel(128):
+            B[i] = A[i]
+        for i in T.Parallel(128):
+            B[127 - i] = A[i]
+"""
+
+
+@EACH
+def test_a_tensor_that_two_statements_write(tmp_path: Path, target: str) -> None:
+    a = values(128)
+    same(checked(tmp_path, TWICE, {"A": a, "B": empty(128)}, target)["B"], a[::-1])
+    told = races_without_barrier(tmp_path, target, a, empty(128))
+    assert "race in B" in told and "writes" in told
+
+
+AROUND = """
+@T.prim_func
+def main(A: T.Tensor((128,), "float32"), B: T.Tensor((128,), "float32"), n: T.int32):
+    with T.Kernel(1, threads=128) as bx:
+        for k in T.serial(n):
+            for i in T.Parallel(128):
+                B[(i + k) % 128] = A[i] + k
+"""
+
+
+@EACH
+def test_a_statement_that_overwrites_what_other_threads_stored(tmp_path: Path, target: str) -> None:
+    a = values(128)
+    checked(tmp_path, AROUND, {"A": a, "B": empty(128), "n": 5}, target)
+    assert "race in B" in races_without_barrier(tmp_path, target, a, empty(128), 5)
+
+
+RING = """
+@T.prim_func
+def main(A: T.Tensor((128,), "float32"), B: T.Tensor((6, 128), "float32"), n: T.int32):
+    with T.Kernel(1, threads=128) as bx:
+        S = T.alloc_shared((128,), "float32")
+        for k in T.serial(n):
+            for i in T.Parallel(128):
+                S[(i + k) % 128] = A[i] + k
+            for i in T.Parallel(128):
+                B[k, i] = S[(i + k) % 128]
+"""
+
+
+@EACH
+def test_a_ring_in_shared_memory(tmp_path: Path, target: str) -> None:
+    """Both statements find an element in the same thread, but not in the next round."""
+    a = values(128)
+    checked(tmp_path, RING, {"A": a, "B": empty((6, 128)), "n": 6}, target)
+    assert "race in S" in races_without_barrier(tmp_path, target, a, empty((6, 128)), 6)
+
+
+PRODUCT = """
+@T.prim_func
+def main(
+    A: T.Tensor((128, 64), "float16"), B: T.Tensor((64, 64), "float16"),
+    E: T.Tensor((128, 64), "float16"), C: T.Tensor((128, 64), "float16"),
+):
+    with T.Kernel(1, threads=256) as bx:
+        A_shared = T.alloc_shared((128, 64), "float16")
+        B_shared = T.alloc_shared((64, 64), "float16")
+        sums = T.alloc_fragment((128, 64), "float32")
+        T.clear(sums)
+        for k in T.Pipelined(1, num_stages=2):
+            T.copy(A, A_shared)
+            T.copy(B, B_shared)
+            T.gemm(A_shared, B_shared, sums)
+        T.copy(sums, C)
+        for i, j in T.Parallel(128, 64):
+            C[127 - i, j] = E[i, j]
+"""
+
+
+@pytest.mark.parametrize("target", [CUDA, HOPPER, HIP])
+def test_results_that_a_later_statement_replaces(tmp_path: Path, target: str) -> None:
+    """On Hopper they do not leave by TMA, which would store them whenever it likes."""
+    a, b, e = (
+        values((128, 64), "float16"),
+        values((64, 64), "float16"),
+        values((128, 64), "float16"),
+    )
+    given = {"A": a, "B": b, "E": e, "C": empty((128, 64), "float16")}
+    same(checked(tmp_path, PRODUCT, given, target)["C"], e[::-1])
+
+
+ALIKE = {
+    "every round its own rows": "for i, j in T.Parallel(8, 128): B[k * 8 + i, j] = A[i, j] + k",
+    "every round its own columns": "for i, j in T.Parallel(8, 16): B[i, k * 16 + j] = A[i, j]",
+    "a thread's own elements": "for i, j in T.Parallel(8, 128): B[i, j] = A[i, j] + k",
+    "a quotient and a remainder": "for i in T.Parallel(1024): B[i // 128, i % 128] = k",
+    "columns exchanged by row": "for i, j in T.Parallel(8, 128): B[i, j ^ (i % 8)] = A[i, j] + k",
+    "one of every two": "for i, j in T.Parallel(8, 64): B[i, 2 * j + k % 2] = A[i, j]",
+}
+
+
+@pytest.mark.parametrize("case", ALIKE)
+def test_no_barrier_where_no_element_changes_hands(tmp_path: Path, case: str) -> None:
+    head, body = ALIKE[case].split(": ", 1)
+    text = f"""
+@T.prim_func
+def main(A: T.Tensor((8, 128), "float32"), B: T.Tensor((64, 128), "float32")):
+    with T.Kernel(1, threads=128) as bx:
+        for k in T.serial(8):
+            {head}:
+                {body}
+"""
+    checked(tmp_path, text, {"A": values((8, 128)), "B": empty((64, 128))})
+    assert BARRIER not in text_of(tmp_path, text)
+
+
+def test_blocks_of_rows_that_statements_write_beside_each_other(tmp_path: Path) -> None:
+    text = """
+@T.prim_func
+def main(A: T.Tensor((64, 32), "float32"), B: T.Tensor((64, 32), "float32")):
+    with T.Kernel(1, threads=128) as bx:
+        F = T.alloc_fragment((32, 32), "float32")
+        T.copy(A[0, 0], F)
+        T.copy(F, B[32, 0])
+        for i, j in T.Parallel(32, 32):
+            B[31 - i, j] = A[32 + i, j]
+"""
+    checked(tmp_path, text, {"A": values((64, 32)), "B": empty((64, 32))})
+    assert BARRIER not in text_of(tmp_path, text)
+
+
+LAST = """
+@T.prim_func
+def main(A: T.Tensor((16,), "float32"), B: T.Tensor((1,), "float32")):
+    with T.Kernel(1, threads=64) as bx:
+        for k in T.serial(16):
+            B[0] = A[k]
+"""
+
+
+@pytest.mark.parametrize("target", [CUDA, HIP])
+def test_an_element_that_all_threads_store_in_every_round(tmp_path: Path, target: str) -> None:
+    """A slow thread must not store an old value last."""
+    a = values(16)
+    assert checked(tmp_path, LAST, {"A": a, "B": empty(1)}, target)["B"][0] == a[15]
+    assert BARRIER in text_of(tmp_path, LAST, target)
+
+
+HALF = """
+@T.prim_func
+def main(P: T.Tensor((64,), "int32"), B: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=64) as bx:
+        tx = T.get_thread_binding()
+        if tx % 2 == 0:
+            B[{first}] = 1.0
+            B[{second}] = 2.0
+"""
+
+
+def test_where_no_barrier_can_stand(tmp_path: Path) -> None:
+    """Places that memory names are the author's; of others it is known that they meet."""
+    text = HALF.format(first="tx", second="62 - tx")
+    assert "T2C506" in refusal(tmp_path, text) and "both touch B" in refusal(tmp_path, text)
+    places = np.arange(64, dtype=np.int32) + 1
+    text = HALF.format(first="tx", second="P[tx]")
+    found = checked(tmp_path, text, {"P": places, "B": empty(64)})["B"]
+    same(found, np.tile(np.float32([1, 2]), 32))
