@@ -195,3 +195,59 @@ def test_where_no_barrier_can_stand(tmp_path: Path) -> None:
     text = HALF.format(first="tx", second="P[tx]")
     found = checked(tmp_path, text, {"P": places, "B": empty(64)})["B"]
     same(found, np.tile(np.float32([1, 2]), 32))
+
+
+ON_CORES = """
+@T.prim_func
+def main(
+    A: T.Tensor((128, 64), "float16"), E: T.Tensor((128, 64), "float16"),
+    C: T.Tensor((128, 64), "float16"),
+):
+    with T.Kernel(1, threads=128) as bx:
+        one = T.alloc_shared((64, 64), "float16")
+        two = T.alloc_shared((64, 64), "float16")
+        for k in T.serial(4):
+            T.copy(E[k % 2 * 64, 0], one)
+            for i, j in T.Parallel(64, 64):
+                one[i, j] = one[i, j] * 2
+            T.copy(one, C[k % 2 * 64, 0])
+            T.copy(A[k % 2 * 64, 0], two)
+            for i, j in T.Parallel(64, 64):
+                two[i, j] = two[i, j] * 4
+            T.copy(two, C[k % 2 * 64, 0])
+"""
+
+
+@pytest.mark.parametrize("target", ["ascendc:ascend910b", "bang:mtp_592", "bang:mtp_372"])
+def test_units_store_a_core_s_tiles_in_their_order(tmp_path: Path, target: str) -> None:
+    a, e = values((128, 64), "float16"), values((128, 64), "float16", 1)
+    given = {"A": a, "E": e, "C": empty((128, 64), "float16")}
+    same(checked(tmp_path, ON_CORES, given, target)["C"], a * 4)
+
+
+def test_cores_of_two_kinds_do_not_write_one_tensor(tmp_path: Path) -> None:
+    assert "T2C579" in refusal(tmp_path, BOTH_KINDS, "ascendc:ascend910b")
+
+
+BOTH_KINDS = """
+@T.prim_func
+def main(
+    A: T.Tensor((128, 64), "float16"), B: T.Tensor((64, 64), "float16"),
+    E: T.Tensor((128, 64), "float16"), C: T.Tensor((128, 64), "float16"),
+):
+    with T.Kernel(1, threads=128) as bx:
+        A_shared = T.alloc_shared((128, 64), "float16")
+        B_shared = T.alloc_shared((64, 64), "float16")
+        E_shared = T.alloc_shared((128, 64), "float16")
+        sums = T.alloc_fragment((128, 64), "float32")
+        T.clear(sums)
+        for k in T.Pipelined(1, num_stages=2):
+            T.copy(A, A_shared)
+            T.copy(B, B_shared)
+            T.gemm(A_shared, B_shared, sums)
+        T.copy(sums, C)
+        T.copy(E, E_shared)
+        for i, j in T.Parallel(128, 64):
+            E_shared[i, j] = E_shared[i, j] * 2
+        T.copy(E_shared, C)
+"""
