@@ -56,6 +56,7 @@ def test_ampere(tmp_path: Path, dtype: str, sums: str, turned: tuple[bool, bool]
         ("sm_75", "bfloat16", "float32", None),
         ("sm_89", "float8_e4m3fn", "float32", "m16n8k32.row.col.f32.e4m3.e4m3"),
         ("sm_89", "float8_e5m2", "float32", "m16n8k32.row.col.f32.e5m2.e5m2"),
+        ("sm_90", "float8_e4m3fn", "float32", "m16n8k16.row.col.f32.f16"),
     ],
 )
 @pytest.mark.parametrize("turned", (TURNS[0], TURNS[3]), ids=("plain", "both turned"))
@@ -95,7 +96,7 @@ def test_policies(tmp_path: Path, policy: str, warps: str) -> None:
     assert f"{warps} warps" in text
 
 
-@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_75"])
+@pytest.mark.parametrize("target", ["cuda:sm_90", "cuda:sm_80", "cuda:sm_75"])
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
 def test_every_8_bit_float_is_widened_exactly(tmp_path: Path, target: str, dtype: str) -> None:
     import numpy as np

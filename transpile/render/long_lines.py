@@ -43,7 +43,7 @@ def break_formula(text: str, columns: int, value: int = 0) -> str:
 
 
 def _listed(text: str, columns: int) -> str:
-    """The arguments of a call below it, one a line, where one of them is too long beside its name."""
+    """The arguments of a call below it, as many a line as fit, where one is too long beside its name."""
     head, bracket, rest = text.partition("(")
     if not bracket or not head.isidentifier() or not rest.endswith(");"):
         return ""
@@ -55,7 +55,13 @@ def _listed(text: str, columns: int) -> str:
     parts.append(rest[start:].strip())
     if len(parts) < 2 or max(map(len, parts)) + 4 > columns:
         return ""
-    return "\n    ".join([f"{head}(", *parts])
+    lines = [f"{head}("]
+    for part in parts:
+        if len(lines) > 1 and len(lines[-1]) + 1 + len(part) <= columns:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(f"    {part}")
+    return "\n".join(lines)
 
 
 def _otherwise(line: str, depth: int) -> int | None:

@@ -288,7 +288,7 @@ class MmaWriter:
         if instruction.through:
             fields["inner"] = self._inner(instruction.through)
             for kind in sorted({self.a.dtype.name, self.b.dtype.name}):
-                self.ctx.need(f"widened_{kind}")
+                self.ctx.need(f"widened_{kind}", converts=instruction.converts)
         key = (instruction.name, *sorted(fields.items()))
         function = self.ctx.helper_name("mma", key, *(word for word in words if word))
         self.ctx.need(instruction.name, name=function, **fields)
