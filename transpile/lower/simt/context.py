@@ -74,6 +74,7 @@ class Context:
     threads: int
     variant: bool = False  # rows may start unaligned: the text is a template over `aligned`
     between_products: bool = False  # what is lowered now keeps the matrix unit waiting
+    whole_words: bool = False  # many loads are on their way at once: what they load stays in words
     in_cluster: bool = False  # shared addresses hold the rank of a block among its cluster's
     cluster_size: str = ""  # the template's parameter that says of how many blocks, 1 among them
     unaligned: bool = False  # only the variant that knows nothing of rows: no copy is asynchronous

@@ -346,13 +346,22 @@ class VectorMoves:
                 template = (b.local("aligned"),)
         self.ctx.need("pack")
         if valid is not None and self._all_or_nothing(buffer):
-            helper = helper.replace("_vector", "_whole_vector")
-            self.ctx.need(helper, variant=bool(template))
+            if helper == "load_vector" and not template and self._in_words(buffer):
+                helper = "load_words"
+                self.ctx.need(helper)
+            else:
+                helper = helper.replace("_vector", "_whole_vector")
+                self.ctx.need(helper, variant=bool(template))
         else:
             self.ctx.need(helper, tail=valid is not None, variant=bool(template))
         if valid is not None:
             args = (*args, valid)
         return CCall(dtype=INT32, function=helper, args=args, template=template)
+
+    def _in_words(self, buffer: Buffer) -> bool:
+        """Whether small elements are to stay together in the registers that a vector is loaded to."""
+        size = buffer.dtype.bytes
+        return self.ctx.whole_words and size < 4 and self.it.width * size % 4 == 0
 
 
 def element_place(it: Iteration, last: str) -> Place:

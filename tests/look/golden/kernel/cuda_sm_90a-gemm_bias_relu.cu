@@ -21,7 +21,7 @@
 //            min(sms, (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0
 //            and (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole
 //            lines of 128 bytes load as fast without
-//   text     sha256 bd630c4a74d9  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 97ec997a457c  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -76,12 +76,13 @@ static __device__ void load_vector(T (&dst)[n], const T* src, int valid) {
 }
 
 // Reads n neighbours in one access, or zeros where `valid` is not positive: none straddles the
-// edge.
+// edge. As words, which stay whole in registers: taken apart, they would be waited for at once.
 template <typename T, int n>
-static __device__ void load_whole_vector(T (&dst)[n], const T* src, int valid) {
-    Pack<T, n> read = {};
-    if (valid > 0) read = *reinterpret_cast<const Pack<T, n>*>(src);
-    *reinterpret_cast<Pack<T, n>*>(dst) = read;
+static __device__ void load_words(T (&dst)[n], const T* src, int valid) {
+    using Words = Pack<unsigned, n * sizeof(T) / 4>;
+    Words read = {};
+    if (valid > 0) read = *reinterpret_cast<const Words*>(src);
+    *reinterpret_cast<Words*>(dst) = read;
 }
 
 // Writes n neighbours in one access if `valid` is positive: none straddles the edge.
@@ -457,6 +458,15 @@ static __device__ void gemm_bias_relu_block(const TensorMap& A_map, const Tensor
         const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
         // [block_M, block_N] over the block; T.clear(C_local): the first product overwrites
         float C_local[1][16][4];
+        __align__(4) half bias_held[16][2];  // [block_N] over the block
+
+        // bias arrives while products run: behind them, all would wait for it
+        UNROLL
+        for (int n = 0; n < 16; ++n) {
+            const int j = n * 8 + lane % 4 * 2;
+            const int at = bx * block_N + j;
+            load_words(bias_held[n], &bias[at], N - at);
+        }
 
         // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
         for (int ko = 0; ko < ko_end; ++ko) {
@@ -480,15 +490,11 @@ static __device__ void gemm_bias_relu_block(const TensorMap& A_map, const Tensor
         // Bias and activation are applied while the sums are still in registers.
         // for i, j in T.Parallel(block_M, block_N)
         UNROLL
-        for (int n = 0; n < 16; ++n) {
-            const int j = n * 8 + lane % 4 * 2, at = bx * block_N + j;
-            __align__(4) half bias_part[2];
-            load_whole_vector(bias_part, &bias[at], N - at);
+        for (int n = 0; n < 16; ++n)
             for (int h = 0; h < 2; ++h)
                 for (int v = 0; v < 2; ++v)
                     C_local[0][n][h * 2 + v] =
-                        fmaxf(C_local[0][n][h * 2 + v] + __half2float(bias_part[v]), 0.f);
-        }
+                        fmaxf(C_local[0][n][h * 2 + v] + __half2float(bias_held[n][v]), 0.f);
 
         // T.copy(C_local, C[by * block_M, bx * block_N])
         tma_store_wait_read<0>();  // TMA has read the last part

@@ -27,7 +27,9 @@ from tile2c.transpile.lower.simt.entry_points import launch_note
 from tile2c.transpile.lower.simt.frames import assign_layouts
 from tile2c.transpile.lower.simt.gaps import NoPlaceForBarrier
 from tile2c.transpile.lower.simt.hopper import memory
+from tile2c.transpile.lower.simt.hopper.alternate import with_turns
 from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwritten_sums
+from tile2c.transpile.lower.simt.hopper.early_loads import with_early_loads
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
 from tile2c.transpile.lower.simt.hopper.neighbours import sharing_entries
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
@@ -127,7 +129,7 @@ class WithRoles(Sides):
             *sorted(OTHERS_NAMES),
         ):
             ctx.namer.author(name)
-        ctx.facts = self._facts_of_launch()
+        ctx.facts, ctx.whole_words = self._facts_of_launch(), True
         plain, self.body = self.body, meet_after_loops(ctx, self.body)
         self.roles = plan_roles(ctx, self.body, together=self.together)
         products = gemms(self.body)
@@ -156,6 +158,8 @@ class WithRoles(Sides):
         if len(ways) > 1:
             raise Unfit("the gemms of the loop split their tiles in different ways")
         self._note_positive()
+        spare = (self.registers.consumer or 0) - taken
+        self.body = with_early_loads(ctx, self.body, self.roles, layouts, spare)
         self.zeroed, statements = drop_leading_fills(self.body)
         self._assign(layouts)
         loop = self.roles.loop
@@ -166,6 +170,8 @@ class WithRoles(Sides):
             ctx.cluster_size = self.roles.neighbours.size
         if self.parts is not None:
             self.roles = with_policies(ctx, self.roles)
+        else:
+            self.roles = with_turns(ctx, self.roles, self.body, alone=half is None)
         runs = self.parts is None and ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)
         self.overwritten = overwritten_sums(self.roles, self.zeroed, statements, runs)
         self.pairs = pairing(ctx, self.roles)
@@ -302,6 +308,7 @@ class WithRoles(Sides):
             grid=self._grid_of_turns() if self.stays else self._grid(),
             block=entry.threads,
             shared_bytes=self.dynamic,
+            tiles=self._grid()[: len(self.ctx.launch.grid)] if self.stays else (),
         )
 
     def _entries(

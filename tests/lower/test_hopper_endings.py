@@ -1,0 +1,64 @@
+"""What finishes sums is loaded in front of the rounds: only what nobody writes, where registers are left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tile2c
+from hopper_cases import TARGET, text_of
+
+PROGRAMS = Path(__file__).parent / "programs" / "endings.py"
+# what, defines, tensors that are loaded early
+CASES: dict[str, tuple[dict[str, object], set[str]]] = {
+    "rows and columns": ({}, {"scale", "bias"}),
+    "columns at places that are read": ({"from_index": True}, {"scale", "column"}),
+    "float columns": ({"bias_dtype": "float32"}, {"scale", "bias"}),
+    "too many registers": ({"bias_dtype": "float32", "block_N": 256}, {"scale"}),
+    "no shared memory on the way": ({"out_dtype": "float32", "block_N": 64}, {"scale", "bias"}),
+    "few rows": ({"block_M": 16, "block_N": 128, "num_stages": 4}, {"scale", "bias"}),
+    "one warpgroup": ({"threads": 128, "block_M": 64, "block_N": 64}, set()),
+}
+
+
+def _text(folder: Path, kernel: str, defines: dict[str, object]) -> str:
+    tile2c.build(PROGRAMS, folder, TARGET, defines, (kernel,), backend="emulate", force=True)
+    return text_of(folder).read_text()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_finishes_sums_is_loaded_before_the_rounds(tmp_path: Path, case: str) -> None:
+    defines, early = CASES[case]
+    text = _text(tmp_path, "finished", defines)
+    assert {x for x in ("scale", "bias", "column") if f"{x}_held" in text} == early
+    few = defines.get("block_M") == 16  # blocks of a cluster share the rounds of a tile
+    m, n, k = (
+        24 if few else 264,
+        328 if defines.get("block_N") == 256 else 136,
+        1608 if few else 136,
+    )
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n)))
+    scale = rng.random(m, np.float32) + 0.5
+    bias = rng.standard_normal(n).astype(str(defines.get("bias_dtype", "float16")))
+    column = rng.permutation(n).astype(np.int32)
+    (kernel,) = tile2c.load(tmp_path, "emulate", target=TARGET, check="races,memory").values()
+    kernel.backend.multiprocessors = 2  # type: ignore[attr-defined]
+    got = np.asarray(kernel(a, b, scale, bias, column)).astype(np.float64)
+    added = bias[column] if defines.get("from_index") else bias
+    want = a.astype(np.float64) @ b.astype(np.float64) * scale[:, None] + added
+    np.testing.assert_allclose(got, np.maximum(want, 0), rtol=4e-3, atol=0.1)
+
+
+def test_what_the_launch_writes_is_read_where_it_stands(tmp_path: Path) -> None:
+    """Nor is all of a tile held, which would take as many registers as the sums."""
+    assert "_held" not in _text(tmp_path, "residual", {})
+    rng = np.random.default_rng(0)
+    m, n, k = 136, 72, 136
+    a, b, r = (rng.standard_normal(x).astype(np.float16) for x in ((m, k), (k, n), (m, n)))
+    own = np.full(n, -1, np.float32)
+    (kernel,) = tile2c.load(tmp_path, "emulate", target=TARGET, check="memory").values()
+    got = np.asarray(kernel(a, b, r, own)).astype(np.float64)
+    want = a.astype(np.float64) @ b.astype(np.float64) + r + np.arange(n) // 64
+    np.testing.assert_allclose(got, want, rtol=4e-3, atol=0.1)
