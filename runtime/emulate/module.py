@@ -145,12 +145,9 @@ class EmulatedModule:
 
     def _chain(self, mark: str) -> tuple[int, ...]:
         """The author's lines of a place and its callers, innermost first."""
-        name = Path(self.file).name
-        return tuple(
-            line
-            for offset in mark.split("+")
-            for line in _lines(self.library, int(offset, 16), name)
-        )
+        offsets = (int(offset, 16) for offset in mark.split("+"))
+        names = ("kernel", "unit.cpp", Path(self.file).name)
+        return tuple(line for offset in offsets for line in _lines(self.library, offset, names))
 
 
 def _buffer(argument: Argument) -> TensorArgument | None:
@@ -180,12 +177,15 @@ def _show(chain: tuple[int, ...]) -> str:
 
 
 @cache
-def _lines(library: Path, offset: int, name: str) -> tuple[int, ...]:
-    """The author's lines at a return address in the module: the call, then those it is inlined in."""
+def _lines(library: Path, offset: int, names: tuple[str, ...]) -> tuple[int, ...]:
+    """The author's lines at a return address in the module: the call, then those it is inlined in.
+
+    `names` are what compilers call the author's file.
+    """
     command = ["addr2line", "-i", "-s", "-e", str(library), hex(offset - 1)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return ()
-    ours = rf"^(?:kernel|{re.escape(name)}):(\d+)"
+    ours = rf"^(?:{'|'.join(map(re.escape, names))}):(\d+)"
     return tuple(int(line) for line in re.findall(ours, done.stdout, re.MULTILINE))

@@ -115,6 +115,11 @@ OPERATIONS: dict[str, Callable[[Inputs], Array]] = {
         7 * (x["A"][:1] + x["B"][:1])
     ),
     "__memcpy_async(T, A, 16, NRAM2NRAM); F[0] = T[1];": lambda x: x["A"][1:2],
+    "__bang_write_value(O, 4, half(3.f)); __bang_mul_scalar(O, H, O[2], 4); "
+    "__bang_half2float(F, O, 4);": lambda x: x["H"][:4] * np.float16(3),
+    "__bang_write_value(O, 4, half(3.f)); O[1] = O[2]; O[3] = 5.f; __bang_half2float(F, O, 4);": (
+        lambda x: np.array([3, 3, 3, 5], np.float32)
+    ),
     "__bang_write_value(F, 4, 1.f); F[1] = 2.f; __bang_add_scalar(F, F, 1.f, 4);": lambda x: (
         np.array([2, 3, 2, 2], np.float32)
     ),
@@ -199,6 +204,10 @@ REJECTED = {
     "F[0] = 1.f; __memcpy_async(out, F, 16, NRAM2GDRAM);": (
         "__memcpy_async (IO) reads bytes of F that the core of line"
     ),
+    "__memcpy_async(H, h, 64, GDRAM2NRAM); F[0] = H[3];": "(line ",
+    "__memcpy_async(H, h, 64, GDRAM2NRAM); __bang_add_scalar(O, O, H[3], 4);": "(line ",
+    "__memcpy_async(H, h, 64, GDRAM2NRAM); H[1] = half(F[0]);": "(line ",
+    "F[0] = H[3]; __memcpy_async(H, h, 64, GDRAM2NRAM);": "of H that the core of line",
     "F[0] = ((volatile float*)V)[0];": "the core reads V itself, but WRAM takes copies only",
     "F[0] = ((volatile float*)a)[256];": "the core reads bytes 1024 to 1028 of a0, which has 1024",
 }

@@ -13,9 +13,7 @@ from tile2c.transpile.lower.cores.plan import (
     CopyOut,
     CoresPlan,
     CubeCall,
-    ElementOf,
     Order,
-    ReadElement,
     ScalarParam,
     Step,
     Strides,
@@ -292,24 +290,7 @@ def _launch_comments(plan: CoresPlan, target: CoresTarget, width: int) -> list[s
         texts.append(f"each core takes every {target.words.stride}-th block")
     if target.words.strides and _any_call(plan, _has_strides):
         texts.append(target.words.strides)
-    if target.words.in_order and _in_order(plan):
-        texts.append(target.words.in_order)
     return [line.removeprefix("// ") for text in texts for line in comment(text, width).split("\n")]
-
-
-def _in_order(plan: CoresPlan) -> bool:
-    """Whether the core reads single elements of tiles, or waits for a copy."""
-
-    def found(steps: tuple[Step, ...]) -> bool:
-        return any(
-            isinstance(step, ReadElement)
-            or (isinstance(step, CopyIn | CopyOut) and not step.ahead)
-            or (isinstance(step, VectorCall) and _by_core(step))
-            or any(found(part) for part in bodies(step))
-            for step in steps
-        )
-
-    return found((*plan.setup, *plan.body))
 
 
 def _any_call(plan: CoresPlan, holds: Callable[[VectorCall], bool]) -> bool:
@@ -325,13 +306,6 @@ def _any_call(plan: CoresPlan, holds: Callable[[VectorCall], bool]) -> bool:
 
 def _has_strides(step: VectorCall) -> bool:
     return any(isinstance(part, Strides) for part in step.arguments)
-
-
-def _by_core(step: VectorCall) -> bool:
-    """Whether a call takes an element from the core, or is a copy to the matrix unit's memory."""
-    return step.function == "ToWeights" or any(
-        isinstance(part, ElementOf) for part in step.arguments
-    )
 
 
 def _reads_tile(plan: CoresPlan) -> bool:

@@ -37,7 +37,6 @@ class CoresWords:
         "braces hold strides in 32-byte blocks, the result's and each operand's: those between the "
         "blocks of a repeat, then those between repeats"
     )
-    in_order: str = ""  # of the core's own reads and plain copies, where units need no flags
 
 
 @record(kw_only=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +19,7 @@ _SHARED = _EMULATE / "cores"
 COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Werror=narrowing")
 KERNEL_FLAGS = (*COMMON, "-O1", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
 _OWN_FLAGS = (*COMMON, "-O2")
+_LONG = {"calls"}  # hundreds of functions, which a higher level compiles twice as long for little
 
 
 @dataclass(frozen=True)
@@ -96,14 +99,17 @@ def _state(model: Model) -> str:
 def _objects(model: Model, compiler: str) -> tuple[Path, ...]:
     """The objects of the model's own sources, compiled once for each version of it."""
     key = digest([_state(model), compiler, *_OWN_FLAGS])
-    objects = []
-    for source in (path for path in model.sources() if path.suffix == ".cpp"):
+
+    def made(source: Path) -> Path:
         target = model._cache() / f"{source.stem}-{key}.o"
         if not target.exists():
-            flags = (*_OWN_FLAGS, "-c", *model._includes())
+            level = ("-O1",) if source.stem in _LONG else ()
+            flags = (*_OWN_FLAGS, *level, "-c", *model._includes())
             compile_unit(compiler, flags, source.read_text("utf-8"), target, [], source.name)
-        objects.append(target)
-    return tuple(objects)
+        return target
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return tuple(pool.map(made, (p for p in model.sources() if p.suffix == ".cpp")))
 
 
 def quoted(text: str) -> str:

@@ -81,8 +81,8 @@ std::string lines_of(const std::string& library, const std::string& offsets) {
         while (std::fgets(row, sizeof row, lines)) {
             const char* colon = std::strchr(row, ':');
             const std::string file(row, colon ? size_t(colon - row) : 0);
-            if (file != "kernel" && (file.size() < 4 || file.substr(file.size() - 4) != ".mlu"))
-                continue;
+            const bool bang = file.size() > 4 && file.substr(file.size() - 4) == ".mlu";
+            if (file != "kernel" && file != "unit.cpp" && !bang) continue;
             const std::string line = std::to_string(std::atoi(colon + 1));
             found += found.empty() ? "line " + line : ", called from line " + line;
         }

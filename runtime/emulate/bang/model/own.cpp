@@ -5,6 +5,11 @@
 // global memory in IO: they come after what that pipeline was given, and after no other's.
 #include "state.h"
 
+extern "C" {  // the module's own bytes, from the linker
+extern char __ehdr_start[] __attribute__((visibility("hidden")));
+extern char _end[] __attribute__((visibility("hidden")));
+}
+
 namespace emu {
 
 namespace {
@@ -26,6 +31,7 @@ void access(void* at, uint64_t bytes, bool write) {
     if (space == NRAM) {
         access_nram(at, bytes, write);
     } else if (space == GDRAM) {
+        if (at >= __ehdr_start && at < _end) return;  // taskId, or a table of the text
         check_bounds("the core", 0, GDRAM, at, bytes, write);
         perform(IO, core.issued[IO]);
     } else if (space == WRAM) {

@@ -5,14 +5,30 @@
 
 #include "emulate/numbers.h"
 
+// Where a dialect counts what a text reads and writes itself, these are copied as their bits are: an
+// argument of a call would be no access that the compiler tells of.
+#ifdef EMU_COUNTED_COPIES
+#define EMU_READ __attribute__((always_inline))
+#define EMU_COPIES(T)                                 \
+    EMU_READ T(const T& other) : bits(other.bits) {}  \
+    EMU_READ T& operator=(const T& other) {           \
+        bits = other.bits;                            \
+        return *this;                                 \
+    }
+#else
+#define EMU_READ
+#define EMU_COPIES(T)
+#endif
+
 struct half {
     uint16_t bits;
     half() = default;
+    EMU_COPIES(half)
     half(float x) : bits(emu::float_to_half(x)) {}
     half(double x) : half(static_cast<float>(x)) {}
     half(int x) : half(static_cast<float>(x)) {}
     half(unsigned x) : half(static_cast<float>(x)) {}
-    operator float() const { return emu::half_to_float(bits); }
+    EMU_READ operator float() const { return emu::half_to_float(bits); }
 };
 
 // A dialect says before whether its bfloat16_t becomes a float by itself.
@@ -22,10 +38,11 @@ struct half {
 struct bfloat16_t {
     uint16_t bits;
     bfloat16_t() = default;
+    EMU_COPIES(bfloat16_t)
     bfloat16_t(float x) : bits(emu::float_to_bfloat(x)) {}
     bfloat16_t(double x) : bfloat16_t(static_cast<float>(x)) {}
     bfloat16_t(int x) : bfloat16_t(static_cast<float>(x)) {}
-    EMU_BFLOAT_BECOMES_FLOAT operator float() const { return emu::bfloat_to_float(bits); }
+    EMU_READ EMU_BFLOAT_BECOMES_FLOAT operator float() const { return emu::bfloat_to_float(bits); }
 };
 
 namespace emu {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core.h"
+#define EMU_COUNTED_COPIES
 #include "cores/numbers.h"
 
 #define __BANG__ 1
