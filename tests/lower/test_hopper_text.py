@@ -175,4 +175,7 @@ def test_the_stage_before_is_known_where_products_run_on(tmp_path: Path) -> None
     alone = build(tmp_path / "alone", "product", {**SMALL, "threads": 128})
     assert "barrier_arrive(empty[stage_before(ring)]);" in alone
     pair = build(tmp_path / "pair", "product", {**SMALL, "block_M": 128, "threads": 256})
-    assert "barrier_arrive(empty[ring.stage]);" in pair and "stage_before" not in pair
+    assert (
+        "barrier_arrive_at<cluster_size>(empty[ring.stage], lane);" in pair
+        and "stage_before" not in pair
+    )
