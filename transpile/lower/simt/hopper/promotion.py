@@ -26,6 +26,7 @@ from tile2c.transpile.lower.plan import (
     counting,
 )
 from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.hopper.alternate import pass_turn, wait_turn
 from tile2c.transpile.lower.simt.hopper.calls import call, do
 from tile2c.transpile.lower.simt.hopper.multiply import (
     a_descriptor,
@@ -107,9 +108,11 @@ def _batch(
     pin = do("pin", b.local(fresh))
     return [
         pin,
+        *wait_turn(roles),
         do("mma_begin"),
         counting(var, stop, (product,), step=step, unroll=True),
         do("mma_commit"),
+        *pass_turn(roles),
         do("mma_wait", template=(const(0),), remark="the fresh sums are complete, the tiles read"),
         pin,
     ]

@@ -102,6 +102,7 @@ class Roles:
     neighbours: Neighbours | None = None  # and load them for each other
     again: Again | None = None  # tiles that are loaded once come again with each tile of the grid
     at: Expr = STAGE  # the stage that products read
+    in_turns: bool = False  # warpgroups start their products one after the other
 
     def load_of(self, tile: Buffer) -> TileLoad:
         """The load that fills an operand."""

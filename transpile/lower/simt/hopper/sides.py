@@ -22,6 +22,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.hopper import memory
+from tile2c.transpile.lower.simt.hopper.alternate import first_turn, last_turn
 from tile2c.transpile.lower.simt.hopper.calls import call, do, ring_helpers
 from tile2c.transpile.lower.simt.hopper.long_first import long_blocks_first
 from tile2c.transpile.lower.simt.hopper.neighbours import drained, half_box, meet
@@ -96,7 +97,8 @@ class Sides(ordinary.LoweredLaunch):
         consumers: list[CStmt] = [*self._share(consumer=True), *self._sums(), *self._locals()]
         prologue = self._prologue(steps)
         return (
-            *head, self._barriers(), self._producer(self.producer), *consumers, *prologue, *steps,
+            *head, self._barriers(), self._producer(self.producer), *consumers, *prologue,
+            *first_turn(self.roles), *steps, *last_turn(self.roles),
         )  # fmt: skip
 
     def _in_turn(self, steps: tuple[CStmt, ...], *, sent: bool) -> list[CStmt]:
@@ -116,6 +118,7 @@ class Sides(ordinary.LoweredLaunch):
         names, own_names = split_by_tile(self._prologue(steps), one_tile)
         rounds = [*own_names, *self._sums(), *self._locals(), *steps]
         work: list[CStmt] = [turns.loop((*without_comments(indices[1]), *rounds))]
+        work += last_turn(self.roles)
         if sent:
             work.append(all_sent())
         head = [*turns.counts, *(() if inside else ends)]
@@ -125,6 +128,7 @@ class Sides(ordinary.LoweredLaunch):
             self._producer((loads,)),
             *self._share(consumer=True),
             *names,
+            *first_turn(self.roles),
             *(Section(body=(part,)) for part in work),
         ]
 
