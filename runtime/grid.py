@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import prod
 
 from tile2c.runtime.expressions import evaluate, names_of
 from tile2c.runtime.records import Expression, KernelRecord, Launch
@@ -14,6 +15,10 @@ SMS = "sms"  # in grids and conditions: how many multiprocessors the device has
 # Most blocks along x, y and z. A device refuses more with a number only.
 _LIMITS: dict[str, Triple] = {"ascendc": (65535, 1, 1)}
 _THREADED: Triple = (2**31 - 1, 65535, 65535)
+
+
+# Blocks that take tiles in turn count them in an int, also those past the last.
+MOST_TILES = 2**31 - 2**16
 
 
 class GridError(ValueError):
@@ -34,6 +39,8 @@ def asks_device(record: KernelRecord) -> bool:
 
 def grid_of(kernel: str, family: str, launch: Launch, names: Mapping[str, int]) -> Triple:
     """Blocks along x, y and z. Raises GridError with the dimension, its text and the sizes."""
+    if launch.tiles:
+        _check_tiles(kernel, launch.tiles, names)
     x, y, z = (evaluate(extent, names) for extent in launch.grid)
     limits = _LIMITS.get(family, _THREADED)
     if 0 <= x <= limits[0] and 0 <= y <= limits[1] and 0 <= z <= limits[2]:
@@ -44,6 +51,26 @@ def grid_of(kernel: str, family: str, launch: Launch, names: Mapping[str, int]) 
     raise AssertionError("one of three was out of bounds")
 
 
+def _check_tiles(kernel: str, tiles: Sequence[Expression], names: Mapping[str, int]) -> None:
+    """A grid that blocks share has no negative extents either, and few enough tiles to be counted."""
+    extents = [evaluate(extent, names) for extent in tiles]
+    for dimension, extent, count in zip("xyz", tiles, extents, strict=True):
+        if count < 0:
+            raise GridError(_message(kernel, dimension, extent, names, count, 0), dimension)
+    if prod(extents) > MOST_TILES:
+        known = {name: names[name] for extent in tiles for name in names_of(extent)}
+        because = f" with {_listed(known)}" if known else ""
+        raise GridError(
+            f"{kernel}: the grid has {' x '.join(map(str, extents))} tiles{because}, and blocks that "
+            f"take them in turn count to {MOST_TILES}",
+            "x",
+        )
+
+
+def _listed(names: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {names[name]}" for name in sorted(names))
+
+
 def _message(
     kernel: str,
     dimension: str,
@@ -52,8 +79,8 @@ def _message(
     blocks: int,
     limit: int,
 ) -> str:
-    known = [f"{name} = {names[name]}" for name in sorted(names_of(extent)) if name in names]
-    because = f" ({extent} with {', '.join(known)})" if known else ""
+    known = {name: names[name] for name in names_of(extent) if name in names}
+    because = f" ({extent} with {_listed(known)})" if known else ""
     if blocks < 0:
         return f"{kernel}: the grid has {blocks} blocks along {dimension}{because}"
     return (

@@ -79,6 +79,7 @@ class Launch:
     shared_bytes: Expression
     cluster: tuple[Expression, ...] | None
     arguments: tuple[LaunchArgument, ...]
+    tiles: tuple[Expression, ...] = ()  # of a grid that the blocks share: each takes tiles in turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,7 @@ def _launch(item: Mapping[str, Any]) -> Launch:
         shared_bytes=item.get("shared_bytes") or 0,
         cluster=_three(item["cluster"]) if item.get("cluster") else None,
         arguments=tuple(_launch_argument(argument) for argument in item["args"]),
+        tiles=_three(item["tiles"]) if item.get("tiles") else (),
     )
 
 

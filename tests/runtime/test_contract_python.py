@@ -142,6 +142,29 @@ def test_grids_that_no_device_takes_are_named(
         add(a, a, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("tiles", "message"),
+    [
+        (["N - 6", "N - 7"], r"add: the grid has -2 blocks along x \(N - 6 with N = 4\)"),
+        (["0", "N - 6"], r"add: the grid has -2 blocks along y \(N - 6 with N = 4\)"),
+        (
+            ["N * 65536", "N", "N * 512"],
+            "add: the grid has 262144 x 4 x 2048 tiles with N = 4, and .* in turn count to 2147418112",
+        ),
+    ],
+)
+def test_tiles_taken_in_turn_are_checked_as_a_grid_of_blocks_is(
+    tmp_path: Path, tiles: list[str], message: str
+) -> None:
+    entry = manifests.add_entry()
+    entry["launch"][0]["grid"] = [f"min(sms, {' * '.join(f'({x})' for x in tiles)})"]
+    entry["launch"][0]["tiles"] = tiles
+    add = tile2c.load(manifests.write(tmp_path, entry), backend="emulate")["add"]
+    a = np.ones(4, np.float32)
+    with pytest.raises(GridError, match=message):
+        add(a, a, 1.0)
+
+
 def test_never_compiling_takes_the_manifest_s_module(tmp_path: Path) -> None:
     image = b"a cubin"
     module = {"arch": "sm_90", "file": "add.sm_90.cubin", "compiler": "nvcc 12.9",

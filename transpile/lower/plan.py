@@ -315,6 +315,7 @@ class LaunchPlan:
     shared_bytes: int = 0
     cluster: tuple[int, int, int] | None = None
     params: tuple[EntryParam, ...] | None = None  # what is passed, where that is not what is named
+    tiles: tuple[Expr, ...] = ()  # the author's grid, where blocks take its tiles in turn
 
 
 @record(kw_only=True)

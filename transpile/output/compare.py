@@ -165,6 +165,7 @@ def _condition(value: JsonValue) -> str:
 
 _LAUNCH: dict[str, Callable[[JsonValue], str]] = {
     "grid": _extents,
+    "tiles": _extents,
     "block": _extents,
     "cluster": _extents,
     "shared_bytes": str,

@@ -25,7 +25,7 @@ from tile2c.transpile.lower.cores.plan import (
 )
 from tile2c.transpile.lower.rename import entry_name
 from tile2c.transpile.output.generated import GeneratedKernel
-from tile2c.transpile.render.cores_manifest import manifest_of, ordered_params, unnamed
+from tile2c.transpile.render.cores_manifest import host_blocks, manifest_of, ordered_params
 from tile2c.transpile.render.cores_steps import WIDTH, CoresPrinter, StepPrinter
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.finish import comment, finish, head, title
@@ -115,7 +115,7 @@ def _head_lines(
 
 
 def _launch_note(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) -> str:
-    blocks = printer(unnamed(plan.blocks))
+    blocks = printer(host_blocks(plan))
     words = target.words
     what = words.cores
     if plan.mix is not None:

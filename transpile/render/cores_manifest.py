@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from tile2c.transpile.ir.expr import Binary, Const, Expr
+from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.cores.plan import CoresPlan, ScalarParam, TensorParam, WorkTensor
 from tile2c.transpile.output.generated import JsonValue
 from tile2c.transpile.render.cores_steps import CoresPrinter
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 def manifest_of(
     plan: CoresPlan, symbol: str, target: CoresTarget, kernel: NormalKernel, printer: CoresPrinter
 ) -> dict[str, JsonValue]:
-    blocks = printer(unnamed(plan.blocks))
+    blocks = printer(host_blocks(plan))
     grid = f"min({blocks}, {plan.cores or target.cores})" if plan.persistent else blocks
     launch: dict[str, JsonValue] = {
         "group": 0,
@@ -28,6 +30,7 @@ def manifest_of(
         "block": [1, 1, 1],
         "shared_bytes": 0,
         "cluster": None,
+        **({"tiles": [printer(b.for_host(x)) for x in plan.extents]} if plan.persistent else {}),
         "args": [_launch_arg(param) for param in ordered_params(plan)],
     }
     return {
@@ -50,6 +53,11 @@ def manifest_of(
         "workspace": _workspace(plan),
         "modules": [],
     }
+
+
+def host_blocks(plan: CoresPlan) -> Expr:
+    """How many blocks the tile program has, as the host says it."""
+    return reduce(b.mul, map(b.for_host, plan.extents))
 
 
 def ordered_params(plan: CoresPlan) -> list[TensorParam | WorkTensor | ScalarParam]:

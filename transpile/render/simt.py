@@ -211,6 +211,7 @@ def _launch(launch: LaunchPlan, plan: Plan, printer: CPrinter) -> JsonValue:
         "block": list(launch.block),
         "shared_bytes": launch.shared_bytes,
         "cluster": list(launch.cluster) if launch.cluster else None,
+        **({"tiles": [printer(b.for_host(x)) for x in launch.tiles]} if launch.tiles else {}),
         "args": [_launch_arg(param, plan, printer) for param in launch.params or entry.params],
     }
 

@@ -4,7 +4,7 @@
 //   again    tile2c softmax.py -o . --target ascendc:ascend910b --launcher
 //   compile  bisheng -x asc --npu-arch=dav-2201 -O2 -std=c++17 -fPIC -c softmax_launch.cpp
 //   kernels  softmax.ascendc.cpp is part of the launcher's object; link that with bisheng
-//   text     sha256 8aad08fe549f  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 e0fb889892bb  (edit freely: `tile2c --merge` keeps your changes)
 #include "softmax.h"
 
 #include <acl/acl.h>
@@ -22,6 +22,11 @@ uint8_t* device_bytes(const void* pointer) {
     return static_cast<uint8_t*>(const_cast<void*>(pointer));
 }
 
+// Cores that take tiles of a grid in turn count them in an int.
+bool countable(int64_t x, int64_t y, int64_t z) {
+    return x <= 0 || y <= 0 || z <= 0 || x <= 2147418112 / y / z;
+}
+
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 }  // namespace
@@ -34,6 +39,7 @@ int softmax_launch(const void* X,  // float16 [M, 8192]
     if (!Y && M > 0) return softmax_launch_Y_null;
     int32_t M_int = static_cast<int32_t>(M);
     {
+        if (!countable(M, 1, 1)) return softmax_launch_grid_too_large;
         const int64_t blocks = least(M, 40);
         if (blocks > 65535) return softmax_launch_grid_too_large;
         if (blocks > 0) {

@@ -4,7 +4,7 @@
 //   again    tile2c gemm.py -o . --target cuda:sm_90a --launcher
 //   compile  g++ -std=c++17 -O2 -I /usr/local/cuda/include -c gemm_launch.cpp
 //   kernels  nvcc -arch=sm_90a -O3 -std=c++17 -c gemm.cu; link both objects with cudart
-//   text     sha256 585b3cfb5880  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 302ab1d47dd8  (edit freely: `tile2c --merge` keeps your changes)
 #include "gemm.h"
 
 #include <cuda.h>
@@ -26,6 +26,11 @@ struct Grid {
     int64_t x, y, z;
     bool empty() const { return x <= 0 || y <= 0 || z <= 0; }
 };
+
+// Blocks that take tiles of a grid in turn count them in an int.
+bool countable(const Grid& tiles) {
+    return tiles.empty() || tiles.x <= 2147418112 / tiles.y / tiles.z;
+}
 
 uintptr_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
@@ -119,6 +124,8 @@ int gemm_launch(const struct __half* A,  // [M, K]
         address(B) % 16 == 0 && address(C) % 16 == 0 &&
         least(sms, (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 && (M + 127) / 128 % 2 == 0 &&
         (N + 127) / 128 * ((M + 127) / 128) > sms && N * 2 % 128 != 0) {
+        const Grid tiles = {(N + 127) / 128, (M + 127) / 128, 1};
+        if (!countable(tiles)) return gemm_launch_grid_too_large;
         const Grid grid = {least(sms, (N + 127) / 128 * ((M + 127) / 128)), 1, 1};
         CUtensorMap A_map;
         {
@@ -158,6 +165,8 @@ int gemm_launch(const struct __half* A,  // [M, K]
         if (status != gemm_launch_ok) return status;
     } else if (K % 8 == 0 && N % 8 == 0 && M > 0 && K > 0 && N > 0 && address(A) % 16 == 0 &&
                address(B) % 16 == 0 && address(C) % 16 == 0) {
+        const Grid tiles = {(N + 127) / 128, (M + 127) / 128, 1};
+        if (!countable(tiles)) return gemm_launch_grid_too_large;
         const Grid grid = {least(sms, (N + 127) / 128 * ((M + 127) / 128)), 1, 1};
         CUtensorMap A_map;
         {

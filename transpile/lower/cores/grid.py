@@ -17,7 +17,8 @@ from tile2c.transpile.record import record
 
 @record
 class Grid:
-    """`persistent`: there may be more blocks than cores, so each core takes block after block."""
+    """`persistent`: there may be more blocks than cores, so each core takes block after block.
+    `extents`: the author's."""
 
     blocks: Expr
     last: Expr  # the number of blocks in terms of `sizes`
@@ -25,6 +26,7 @@ class Grid:
     sizes: tuple[Local, ...]
     locals: tuple[Local, ...]
     persistent: bool
+    extents: tuple[Expr, ...]
 
 
 def grid_of(launch: forms.Launch, context: Context, cores: int) -> Grid:
@@ -34,7 +36,7 @@ def grid_of(launch: forms.Launch, context: Context, cores: int) -> Grid:
     whole = _number(launch.grid)
     persistent = whole is None or whole > cores
     if len(launch.blocks) == 1:
-        return Grid(blocks, blocks, launch.blocks[0], (), (), persistent)
+        return Grid(blocks, blocks, launch.blocks[0], (), (), persistent, launch.grid)
     tile = Var(dtype=INT32, name=context.names.fresh("block", "tile"), kind="loop")
     used_here = {
         var.name
@@ -60,7 +62,15 @@ def grid_of(launch: forms.Launch, context: Context, cores: int) -> Grid:
             found.append(Local(name=var.name, dtype=INT32, value=value))
         if not last and not one:
             rest = Binary(dtype=INT32, op="truncdiv", a=rest, b=extent)
-    return Grid(blocks, _product(names), tile, tuple(sizes.values()), tuple(found), persistent)
+    return Grid(
+        blocks,
+        _product(names),
+        tile,
+        tuple(sizes.values()),
+        tuple(found),
+        persistent,
+        launch.grid,
+    )
 
 
 def _sizes(extents: list[Expr], names: Names) -> dict[int, Local]:

@@ -353,6 +353,7 @@ class CoresPlan:
     last_block: Expr  # the same, in terms of `grid_locals`
     tile: Var  # a block's number
     persistent: bool  # a core takes block after block
+    extents: tuple[Expr, ...]  # of the author's grid
     staged: bool = False  # in a loop of the body's own
     grid: Expr  # cores to launch
     grid_locals: tuple[Local, ...]  # extents of the author's grid

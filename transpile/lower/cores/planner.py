@@ -204,6 +204,7 @@ class Attempt:
             last_block=self.grid.last,
             tile=self.grid.tile,
             persistent=self.grid.persistent,
+            extents=self.grid.extents,
             staged=self.staged,
             grid=grid if self.grid.persistent else blocks,
             grid_locals=self.grid.sizes,

@@ -45,6 +45,15 @@ class CExpressions:
         text, level = self._print(tree)
         return f"({text})" if level < within else text
 
+    def may_be_negative(self, expression: str | int) -> bool:
+        """Whether sizes that are not negative may give a number that is."""
+        tree = ast.parse(str(expression).strip(), mode="eval")
+        return any(
+            isinstance(node, ast.Sub | ast.USub)
+            or (isinstance(node, ast.Name) and node.id in self.signed)
+            for node in ast.walk(tree)
+        )
+
     def inside(self, expression: str | int) -> str:
         """As a factor or a side of a comparison."""
         return self(expression, within=_PREFIX)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tile2c.runtime.grid import SMS, asks_device
+from tile2c.runtime.grid import MOST_TILES, SMS, asks_device
 from tile2c.runtime.records import (
     Expression,
     KernelRecord,
@@ -194,6 +194,8 @@ def _source(writer: Writer) -> tuple[list[Check], Fields]:
         "boxes": any(not m["lower"] for m in maps),
         "pixels": any(m["lower"] for m in maps),
         "shared": shared,
+        "most_tiles": MOST_TILES if any(part["tiles"] for part in launches) else 0,
+        "signed": _signed(writer),
         "clusters": any(part["cluster"] for part in launches),
         "headers": sorted(headers),
         "stream": stream
@@ -225,7 +227,11 @@ def _later(writer: Writer, maps: Sequence[Fields], shared: int) -> list[Check]:
                 f"the workspace does not start at a multiple of {align} bytes",
             ),
         ]
-    found.append(Check("grid_too_large", "", "the sizes ask for more blocks than a grid can have"))
+    message = "the sizes ask for more blocks than a grid can have"
+    found.append(Check("grid_too_large", "", message))
+    if _signed(writer):
+        message = "the sizes ask for a grid with a negative side"
+        found.append(Check("grid_negative", "", message))
     if shared > writer.host.default_shared:
         message = f"the device has no {shared} bytes of shared memory for one block"
         found.append(Check("shared_memory_too_small", "", message))
@@ -233,6 +239,12 @@ def _later(writer: Writer, maps: Sequence[Fields], shared: int) -> list[Check]:
         message = f"{item['author']} cannot be described to the bulk copy unit"
         found.append(Check(str(item["code"]), "", message))
     return found
+
+
+def _signed(writer: Writer) -> bool:
+    """Whether some side of a grid may be negative."""
+    launches = writer.record.launches
+    return any(writer.c.may_be_negative(x) for one in launches for x in one.tiles or one.grid)
 
 
 def _values(writer: Writer) -> dict[str, Fields]:
@@ -278,6 +290,7 @@ def _launch(writer: Writer, launch: Launch, values: dict[str, Fields]) -> Fields
         "entry": launch.entry,
         "when": None if launch.when is None else c(launch.when),
         "grid": ", ".join(c(extent) for extent in launch.grid),
+        "tiles": ", ".join(c(extent) for extent in launch.tiles),
         "blocks": c(launch.grid[0]),
         "block": ", ".join(str(extent) for extent in launch.block),
         "shared": int(launch.shared_bytes),

@@ -21,10 +21,10 @@ _SYSTEM_HEADERS = frozenset(
     "wctype".split()
 )
 _OURS = frozenset(
-    "Grid address args bfloat_bits blocks box bytes_of ceil_divided cores device_bytes dim3 dims "
+    "Grid address args bfloat_bits blocks box bytes_of ceil_divided cores countable device_bytes dim3 dims "
     "divided encode "
     "floor_divided floor_modulo grid half_bits kernels largest_size launch least made memcpy most "
-    "needed queue size_t status steps strides tasks".split()
+    "needed negative queue size_t status steps strides tasks tiles".split()
 )
 
 

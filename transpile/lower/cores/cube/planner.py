@@ -307,6 +307,7 @@ class CubePlanner:
             last_block=self.grid.last,
             tile=self.grid.tile,
             persistent=self.grid.persistent,
+            extents=self.grid.extents,
             grid=grid if self.grid.persistent else blocks,
             grid_locals=self.grid.sizes,
             block_locals=self.grid.locals,
