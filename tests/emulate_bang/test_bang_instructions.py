@@ -115,6 +115,9 @@ OPERATIONS: dict[str, Callable[[Inputs], Array]] = {
         7 * (x["A"][:1] + x["B"][:1])
     ),
     "__memcpy_async(T, A, 16, NRAM2NRAM); F[0] = T[1];": lambda x: x["A"][1:2],
+    "__store_nram(F, __load_nram(A + 2) + __load_gdram(b + 3)); __store_nram(O, half(1.f));": (
+        lambda x: x["A"][2:3] + x["B"][3:4]
+    ),
     "__bang_write_value(O, 4, half(3.f)); __bang_mul_scalar(O, H, O[2], 4); "
     "__bang_half2float(F, O, 4);": lambda x: x["H"][:4] * np.float16(3),
     "__bang_write_value(O, 4, half(3.f)); O[1] = O[2]; O[3] = 5.f; __bang_half2float(F, O, 4);": (

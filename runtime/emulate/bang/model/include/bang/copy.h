@@ -58,6 +58,25 @@ EMU_COPY(__memcpy, false)
 EMU_COPY(__memcpy_async, true)
 #undef EMU_COPY
 
+// One element, as C++ reads and writes it.
+#define EMU_ELEMENT(TYPE, MEMORY)                                                                  \
+    EMU_READ inline TYPE __load_##MEMORY(const TYPE* src) { return *src; }                         \
+    EMU_READ inline void __store_##MEMORY(TYPE* dst, TYPE value) { *dst = value; }
+#define EMU_ELEMENTS(TYPE)  \
+    EMU_ELEMENT(TYPE, nram) \
+    EMU_ELEMENT(TYPE, gdram)
+EMU_ELEMENTS(int8_t)
+EMU_ELEMENTS(int16_t)
+EMU_ELEMENTS(int32_t)
+EMU_ELEMENTS(uint8_t)
+EMU_ELEMENTS(uint16_t)
+EMU_ELEMENTS(uint32_t)
+EMU_ELEMENTS(float)
+EMU_ELEMENTS(half)
+EMU_ELEMENTS(bfloat16_t)
+#undef EMU_ELEMENTS
+#undef EMU_ELEMENT
+
 inline void __sync() {
     const bool all[] = {true, true, true};
     emu::synchronise(all, all);
