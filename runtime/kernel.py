@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
+from threading import Lock
 from typing import Any, cast
 
 from tile2c.runtime import dtypes, tensor_maps
@@ -46,6 +47,7 @@ class Kernel:
         self._folder = folder
         self._may_compile = may_compile
         self._module: Module | None = None
+        self._preparing = Lock()
         self._repeats = Repeats(record)
         self._asks_device = asks_device(record)
 
@@ -69,9 +71,11 @@ class Kernel:
     def prepare(self) -> Module:
         """Loads the kernel's file, compiling it if needed; a later call need not do it."""
         if self._module is None:
-            self._module = self.backend.module(
-                self.record, self._folder, may_compile=self._may_compile
-            )
+            with self._preparing:
+                if self._module is None:  # no other thread has done it since
+                    self._module = self.backend.module(
+                        self.record, self._folder, may_compile=self._may_compile
+                    )
         return self._module
 
     def __call__(

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import Lock
 from typing import Protocol, cast
 
 from tile2c.runtime.backends.protocol import LaunchCall, Module, Pointer
@@ -82,9 +83,10 @@ class Driver(Protocol):
 
 
 class PreparedLaunch:
-    """A launch whose numbers are ready. It keeps one place for its arguments: for one thread."""
+    """A launch whose numbers are ready. It keeps one place for its arguments and, in some drivers, for its
+    stream: threads take turns."""
 
-    __slots__ = ("_at", "_buffer", "_call", "_pack", "_pointers")
+    __slots__ = ("_at", "_buffer", "_call", "_lock", "_pack", "_pointers")
 
     def __init__(self, call: Callable[..., None], sizes: Sequence[int]) -> None:
         """`call` takes the stream's handle, the pointers to the arguments, and None."""
@@ -100,11 +102,13 @@ class PreparedLaunch:
         self._pointers = (Handle * max(len(places), 1))(*(start + place for place in places))
         self._pack = struct.Struct(form).pack_into
         self._call = call
+        self._lock = Lock()
 
     def __call__(self, stream: int, values: Sequence[int | bytes]) -> None:
         """Launches; the driver has read the arguments when this returns."""
-        self._pack(self._buffer, self._at, *values)
-        self._call(Handle(stream), self._pointers, None)
+        with self._lock:
+            self._pack(self._buffer, self._at, *values)
+            self._call(Handle(stream), self._pointers, None)
 
 
 class DeviceModule:
@@ -117,9 +121,14 @@ class DeviceModule:
         self._loaded: dict[int, Handle] = {}
         self._functions: dict[tuple[int, str], Handle] = {}
         self._shared: dict[tuple[int, str], int] = {}
+        self._lock = Lock()
 
     def function(self, device: int, call: LaunchCall) -> Handle:
         """The entry point of a launch, with leave for its dynamic shared memory."""
+        with self._lock:
+            return self._function(device, call)
+
+    def _function(self, device: int, call: LaunchCall) -> Handle:
         key = (device, call.entry)
         if key not in self._functions:
             if device not in self._loaded:
