@@ -13,13 +13,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from tile2c.runtime.errors import CompileError, CompilerMissing
 from tile2c.transpile.output import header
-from tile2c.transpile.user_cache import user_cache
+from tile2c.transpile.user_cache import made_folder, read_kept, user_cache, write_kept
 
 _ARCH_FLAGS = ("-arch=", "--gpu-architecture=", "--offload-arch=", "--cuda-gpu-arch=")
 _VERSION = re.compile(r"\b[vV]?(\d+(?:\.\d+)+)\b")
@@ -148,18 +149,13 @@ def _cached(parts: tuple[str, ...], suffix: str, make: Callable[[], bytes]) -> b
     content = "\0".join(parts).encode("utf-8", "surrogateescape")
     name = hashlib.sha256(content).hexdigest()[:32]
     path = user_cache("modules") / f"{name}{suffix}"
-    try:
-        return path.read_bytes()
-    except OSError:
-        module = make()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(module)
-        os.replace(temporary, path)
-    except OSError:
-        pass  # a cache that cannot be written costs time, nothing else
+    kept = read_kept(path)
+    if kept is not None:
+        return kept
+    module = make()
+    with suppress(OSError):  # a cache that cannot be written costs time, nothing else
+        if made_folder(path.parent):
+            write_kept(path, module)
     return module
 
 
