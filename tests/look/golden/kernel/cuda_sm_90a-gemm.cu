@@ -22,7 +22,7 @@
 //            (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0 and
 //            (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole lines of
 //            128 bytes load as fast without
-//   text     sha256 a33338f3c26e  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 55ebc8117af8  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -51,8 +51,8 @@ static __device__ int C_col(unsigned row, unsigned col) { return (col / 8 ^ row 
 
 struct Shared {
     alignas(1024) half A_shared[ring_stages][block_M][32];  // 48 KiB
-    alignas(1024) half B_shared[ring_stages][2][block_K][64];  // 48 KiB
-    alignas(1024) half C_tile[2][2][64][64];  // 32 KiB
+    alignas(1024) half B_shared[ring_stages][2][block_K][64];  // 48 KiB, in slabs of 64 columns
+    alignas(1024) half C_tile[2][2][64][64];  // 32 KiB, a tile a warpgroup, in slabs of 64 columns
     unsigned long long full[ring_stages], empty[ring_stages];  // mbarriers: arrived, free again
 };
 
@@ -336,7 +336,7 @@ static __device__ void mma_wait() {
 // Keeps the compiler from moving uses of the sums across this point.
 template <int m, int n>
 static __device__ void pin(float (&c)[m][n][4]) {
-#pragma unroll
+    UNROLL
     for (int i = 0; i < m * n * 4; ++i)
         asm volatile("" : "+f"(c[i / 4 / n][i / 4 % n][i % 4])::"memory");
 }
@@ -591,7 +591,8 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
             }
 }
 
-// Copies rows to where others can start, element by element; a block a part of a row.
+// Copies rows between a tensor and a workspace, where they start as TMA wants them: a block has
+// 2048 columns of a row, 8 of each thread.
 extern "C" __global__ void __launch_bounds__(256) gemm_rows_float16(const half* __restrict__ from,
                                                                     half* __restrict__ to,
                                                                     int columns, int from_pitch,

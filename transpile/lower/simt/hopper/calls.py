@@ -27,6 +27,7 @@ def barrier(name: str, stage: Expr) -> Element:
 
 def pin(ctx: Context, sums: Buffer) -> Do:
     """Uses of the sums stay on their side of this point."""
+    ctx.need("unroll")
     if sums.dtype.name == "int32":
         ctx.need("pin", type="int", register="r")
     else:

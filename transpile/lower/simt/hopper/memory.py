@@ -47,7 +47,7 @@ def declare(
     for passage in staged:
         dims = (const(roles.groups), *passage.slabs.dims)
         dtype, size = passage.copy.dst.buffer.dtype, passage.own_bytes
-        more = ", one tile a warpgroup"
+        more = ", a tile a warpgroup"
         struct.slabs(passage.tile, dtype, passage.slabs, dims, size, more=more)
     loaded = {load.tile.name for load in (*roles.loads, *roles.once)}
     for buffer in used:

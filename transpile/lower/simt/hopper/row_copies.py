@@ -90,6 +90,7 @@ def copy_entry(name: str, kind: DType) -> Entry:
         threads=(THREADS, 1, 1),
         body=body,
         comments=(
-            "Copies rows to where others can start, element by element; a block a part of a row.",
+            "Copies rows between a tensor and a workspace, where they start as TMA wants them: a block has "
+            f"{CHUNK} columns of a row, {_TURNS} of each thread.",
         ),
     )

@@ -40,11 +40,13 @@ class SharedStruct:
         *,
         align: int = 128,
         versions: int = 1,
+        remark: str = "",
     ) -> None:
-        """An array of `size` bytes; `words` tell how it is laid out."""
+        """An array of `size` bytes; `words` tell how it is laid out, `remark` what dimensions are."""
         kind = self.printer.type_name(dtype)
         text = f"alignas({align}) {kind} {name}{self._subscripts(dims)};"
-        self._members.append(f"{text}  // {bytes_words(size)}" if size >= 1024 else text)
+        told = f"{text}  // {bytes_words(size)}{remark}" if size >= 1024 else text
+        self._members.append(told)
         self.names.append(name)
         start = -(-self.total // align) * align
         place = Placed(name=name, bytes=size, layout=words, versions=versions, offset=start)
@@ -65,7 +67,10 @@ class SharedStruct:
     ) -> None:
         """A tile as the tensor memory accelerator lays it out."""
         words = f"slabs of {slabs.width} columns, {slabs.row_bytes}B swizzle{more}"
-        self.array(name, dtype, dims, size, words, align=TILE_ALIGN, versions=versions)
+        remark = f"{more}, in slabs of {slabs.width} columns" if slabs.count > 1 else more
+        self.array(
+            name, dtype, dims, size, words, align=TILE_ALIGN, versions=versions, remark=remark
+        )
 
     def own_arrays(self) -> None:
         """The arrays that the lowering itself asked for."""
