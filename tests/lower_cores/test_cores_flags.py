@@ -86,3 +86,11 @@ def test_without_a_free_the_queue_runs_dry(tmp_path: Path) -> None:
     text = lowered(path, {}).text
     line = next(i for i, line in enumerate(text.split("\n")) if "FreeTensor" in line)
     assert fails_without(path, tmp_path, line, {"N": 200_000})
+
+
+def test_parts_of_a_tile_that_lie_apart_order_nothing(tmp_path: Path) -> None:
+    """What each half of a byte becomes goes to a plane of its own: one does not wait for the other."""
+    tile2c.build(SAMPLES / "int4_gemm.py", tmp_path, "ascendc:ascend910b")
+    text = (tmp_path / "int4_gemm.ascendc.cpp").read_text()
+    second = text[: text.index("Cast(W_shared_parts[1024]")].split("Mul(W_shared_parts, ")[1]
+    assert "PipeBarrier" not in second

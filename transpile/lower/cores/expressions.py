@@ -312,7 +312,9 @@ class Vectors:
                 if dim in layout.kept:
                     found[dim] = var
             rest.append(self.scalars.lower(part, self.facts, self.calls.emit))
+        fixed = {dim for dim, part in enumerate(index) if isinstance(part, Const)}
         ref = TileRef(tile=name, offset=layout.offset(tuple(rest)))
+        ref = replace(ref, extent=layout.rest_of(ref.offset, fixed))
         self._aligned(layout, ref, span)
         dtype = layout.buffer.dtype
         last = layout.kept[-1] if layout.kept else -1

@@ -43,7 +43,7 @@ from tile2c.transpile.wording import listed
 
 Mode = Literal["read", "write"]
 # memory, who did what, who does not know it is done, and from which element on
-Pending = tuple[str, Unit, Mode, Unit, "Expr | Moved | None"]
+Pending = tuple[str, Unit, Mode, Unit, "Expr | Moved | Part | None"]
 _UNITS: tuple[Unit, ...] = ("MTE2", "V", "MTE3", "S")
 
 
@@ -52,7 +52,7 @@ class _Use:
     memory: str
     unit: Unit
     mode: Mode
-    offset: Expr | Moved | None = None  # None: from the start, or no telling how much
+    offset: Expr | Moved | Part | None = None  # None: from the start, or no telling how much
 
 
 @record
@@ -60,6 +60,14 @@ class Moved:
     """A place that depends on a loop's variable, seen from another round; those it surely had."""
 
     places: frozenset[int] = frozenset()
+
+
+@record
+class Part:
+    """A known part of a tile, which an access stays within."""
+
+    first: int
+    count: int
 
 
 def place_flags(
@@ -221,6 +229,7 @@ class _Walker:
             for item in state
             if (item[0], item[1], item[3]) == (use.memory, before, use.unit)
             and "write" in (use.mode, item[2])
+            and not _apart(use.offset, item[4])
         ]
 
     def proven(self, use: _Use, items: list[Pending]) -> bool:
@@ -315,7 +324,7 @@ def _moved_on(state: frozenset[Pending], loop: Loop | WhileLoop) -> frozenset[Pe
     )
 
 
-def _places(offset: Expr | Moved | None, loop: Loop) -> frozenset[int]:
+def _places(offset: Expr | Moved | Part | None, loop: Loop) -> frozenset[int]:
     """Where a multiple of the loop's variable lies in its rounds, if these are known."""
     start, stop, step = (constant_of(part) for part in (loop.start, loop.stop, loop.step))
     if start is None or stop is None or not step or not isinstance(offset, Binary):
@@ -328,25 +337,35 @@ def _places(offset: Expr | Moved | None, loop: Loop) -> frozenset[int]:
     return frozenset(turn * factor for turn in range(start, stop, step))
 
 
-def _over(offset: Expr | Moved | None, loop: Loop) -> Expr | Moved | None:
+def _over(offset: Expr | Moved | Part | None, loop: Loop) -> Expr | Moved | Part | None:
     """A place for all rounds of a loop together."""
     places = _places(offset, loop)
     return Moved(places=places) if places else offset
 
 
-def _meets(use: Expr | Moved | None, before: Expr | Moved | None) -> bool:
+def _apart(use: Expr | Moved | Part | None, before: Expr | Moved | Part | None) -> bool:
+    """Whether two accesses surely touch different elements."""
+    if not isinstance(use, Part) or not isinstance(before, Part):
+        return False
+    first, second = sorted((use, before), key=lambda part: part.first)
+    return first.first + first.count <= second.first
+
+
+def _meets(use: Expr | Moved | Part | None, before: Expr | Moved | Part | None) -> bool:
     """Whether two accesses surely start at the same element, or one of them takes all."""
     if use is None or before is None:
         return True
-    if isinstance(use, Moved) or isinstance(before, Moved):
+    if isinstance(use, Moved | Part) or isinstance(before, Moved | Part):
         return bool(_starts(use) & _starts(before))
     return before == use
 
 
-def _starts(offset: Expr | Moved) -> frozenset[int]:
+def _starts(offset: Expr | Moved | Part) -> frozenset[int]:
     """The elements where an access surely starts in one of its rounds."""
     if isinstance(offset, Moved):
         return offset.places
+    if isinstance(offset, Part):
+        return frozenset((offset.first,))
     place = constant_of(offset)
     return frozenset() if place is None else frozenset((place,))
 
@@ -394,6 +413,9 @@ def _uses(step: Step) -> list[_Use]:
 
 
 def _at(part: TileRef, unit: Unit, mode: Mode) -> _Use:
+    first = 0 if part.offset is None else constant_of(part.offset)
+    if part.extent is not None and first is not None:
+        return _Use(part.tile, unit, mode, Part(first, part.extent))
     return _Use(part.tile, unit, mode, part.offset)
 
 

@@ -57,6 +57,17 @@ class Layout:
                 total = term if total is None else plus(total, term)
         return total
 
+    def rest_of(self, offset: Expr | None, fixed: set[int]) -> int | None:
+        """Elements from `offset` to the end of the rows that the tile's first dimensions choose, of which
+        those in `fixed` are the same all the time; None without such, or without knowing."""
+        chosen: int | None = None
+        for dim in self.kept[:-1]:
+            if dim not in fixed:
+                break
+            chosen = self.weight(dim)
+        place = 0 if offset is None else constant_of(offset)
+        return None if chosen is None or place is None else chosen - place % chosen
+
 
 def layouts(
     buffers: tuple[Buffer, ...], target: CoresTarget, sizes: tuple[int, ...]

@@ -48,6 +48,7 @@ class TileRef:
     tile: str
     offset: Expr | None = None
     view: DType | None = None  # its bits read as another type of the same width
+    extent: int | None = None  # elements from there on that accesses stay within, where known
 
 
 @record(kw_only=True)

@@ -9,7 +9,7 @@
 //   sizes    M, N and K are free
 //   memory   UB 21632, L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 32768 of
 //            131072 bytes
-//   text     sha256 a1ec7b48d0b3  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 f80136e62318  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -379,7 +379,6 @@ extern "C" __global__ __aicore__ void int4_gemm(
                 // element 1 of each 2
                 // both = B_shared[i, j // 2]
                 // W_shared[i, j] = T.cast(weight, dtype) * scales_shared[i]
-                PipeBarrier<PIPE_V>();  // W_shared_parts has been written
                 Cast(W_shared_parts[1024], B_shared, RoundMode::CAST_NONE, strip_rows * 32);
                 B_shared_queue.FreeTensor(B_shared);
                 PipeBarrier<PIPE_V>();  // W_shared_parts is complete
