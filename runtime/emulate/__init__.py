@@ -6,6 +6,9 @@ writes  modules in the user's cache; results into the caller's tensors
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tile2c.runtime.emulate.arch import find_arch
@@ -47,13 +50,12 @@ def load(
         from tile2c.runtime.emulate import ascendc
 
         text = Path(path).read_text(encoding="utf-8")
-        library = ascendc.build(text, Path(path).name, arch)
-        return EmulatedModule(library, file=str(path), checks=checks)
+        return _opened(lambda: ascendc.build(text, Path(path).name, arch), str(path), checks)
     if family == "bang":
         from tile2c.runtime.emulate import bang
 
-        library = bang.build(Path(path).read_text(encoding="utf-8"), Path(path).name, arch)
-        return EmulatedModule(library, file=str(path), checks=checks)
+        text = Path(path).read_text(encoding="utf-8")
+        return _opened(lambda: bang.build(text, Path(path).name, arch), str(path), checks)
     known = find_arch(family, arch)
     if known is None:
         raise BackendUnavailable(f"the emulator has no model of {family}:{arch}")
@@ -65,7 +67,32 @@ def load(
     file = str(path)
     text = Path(path).read_text(encoding="utf-8")
     request = BuildRequest(file, text, known, bool(checks), brief)
-    return EmulatedModule(build(request), file=file, checks=checks)
+    return _opened(lambda: build(request), file, checks)
+
+
+def _opened(make: Callable[[], Path], file: str, checks: frozenset[str]) -> EmulatedModule:
+    """The module that `make` builds or finds; one that the cache has damaged is built again."""
+    library = make()
+    if _is_whole(library):
+        with suppress(OSError):
+            return EmulatedModule(library, file=file, checks=checks)
+    library.unlink(missing_ok=True)
+    return EmulatedModule(make(), file=file, checks=checks)
+
+
+def _is_whole(library: Path) -> bool:
+    """Whether an ELF file reaches to the end of its table of sections, which linkers put last.
+
+    A file that is cut off may load all the same, and ends the process when it is touched.
+    """
+    with library.open("rb") as stream:
+        head = stream.read(64)
+    if head[:5] != b"\x7fELF\x02":  # of another system: loading it tells
+        return True
+    if len(head) < 64:
+        return False
+    start, size, count = struct.unpack_from("<Q10xHH", head, 40)
+    return start + size * count <= library.stat().st_size
 
 
 def load_program(
@@ -90,4 +117,4 @@ def load_program(
     text = device_part(path, INCLUDE / known.folder)
     instances = tuple(name for name in kernels if "<" in name)
     request = BuildRequest(str(path), text, known, bool(checks), instances=instances)
-    return EmulatedModule(build(request), file=str(path), checks=checks)
+    return _opened(lambda: build(request), str(path), checks)

@@ -63,7 +63,9 @@ def emulate(arguments: list[str]) -> int:
         refuse_marks(folder / record.file)
     try:
         library = build_library(folder, records, Path(values["into"]), checks)
-    except (BackendUnavailable, KernelError) as error:
+    except BackendUnavailable as error:
+        raise failure("T2C702", str(error), None) from error
+    except KernelError as error:
         raise failure("T2C701", str(error), None) from error
     reporter = Reporter("text")
     reporter.done(f"wrote {library.as_posix()}")

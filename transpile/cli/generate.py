@@ -170,12 +170,14 @@ def _check_input(name: str) -> None:
     if path.is_dir():
         hint = f"-o {name}" if (path / "tile2c.json").is_file() else f"tile2c {name}/*.py -o …"
         raise UsageProblem("T2C003", f"{name} is a folder, not a file", hint)
+    if name == "-":
+        raise UsageProblem("T2C003", "standard input is not read", "tile2c INPUT.py -o OUT")
+    if path.exists():
+        raise UsageProblem("T2C003", f"{name} is not a regular file", "tile2c INPUT.py -o OUT")
     if not path.suffix and path.with_suffix(".py").is_file():
         raise UsageProblem("T2C003", f"no such file: {name}", f"did you mean {name}.py?")
     if not path.suffix and path.parent == Path():
         raise UsageProblem("T2C003", f"no such file or verb: {name}", _meant(name))
-    if path.exists():
-        raise UsageProblem("T2C003", f"{name} is not a regular file")
     raise no_such_file(path)
 
 

@@ -66,11 +66,12 @@ def build_library(
     text that the emulator does not model.
     """
     interface = _interface(records)
+    modules = [_module(folder, record, checks) for record in records]
     into.mkdir(parents=True, exist_ok=True)
     rows, handles = [], []
-    for record in records:
+    for record, module in zip(records, modules, strict=True):
         name = f"{record.name}.emulated.so"
-        _replace(_module(folder, record, checks), into / name)
+        _replace(module, into / name)
         for entry in dict.fromkeys(launch.entry for launch in record.launches):
             handles.append(entry)
             rows.append(f'    {{reinterpret_cast<const void*>(&{entry}), "{entry}", "{name}", '
@@ -174,6 +175,10 @@ def _replace(source: Path, target: Path) -> None:
     """Copies in one step: a program may run on the file that is there."""
     handle, name = tempfile.mkstemp(dir=target.parent)
     os.close(handle)
-    shutil.copyfile(source, name)
-    os.chmod(name, 0o755)
-    os.replace(name, target)
+    try:
+        shutil.copyfile(source, name)
+        os.chmod(name, 0o755)
+        os.replace(name, target)
+    except OSError:
+        os.unlink(name)
+        raise
