@@ -92,7 +92,8 @@ def _is_whole(library: Path) -> bool:
     if len(head) < 64:
         return False
     start, size, count = struct.unpack_from("<Q10xHH", head, 40)
-    return start + size * count <= library.stat().st_size
+    most: int = start + size * count
+    return most <= library.stat().st_size
 
 
 def load_program(
