@@ -309,7 +309,7 @@ def _has_strides(step: VectorCall) -> bool:
 
 
 def _reads_tile(plan: CoresPlan) -> bool:
-    from tile2c.transpile.lower.cores.flags import variables_of
+    from tile2c.transpile.lower.cores.accesses import variables_of
 
     return any(var == plan.tile for var in variables_of((*plan.block_locals, *plan.body)))
 

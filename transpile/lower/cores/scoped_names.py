@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from typing import TypeVar
 
 from tile2c.transpile.ir.expr import Expr, Var
-from tile2c.transpile.lower.cores.flags import variables_of
+from tile2c.transpile.lower.cores.accesses import variables_of
 from tile2c.transpile.lower.cores.plan import (
     Assign,
     Branch,

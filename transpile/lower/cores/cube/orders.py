@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tile2c.transpile.lower.cores.flags import variables_of
+from tile2c.transpile.lower.cores.accesses import variables_of
 from tile2c.transpile.lower.cores.plan import (
     Barrier,
     Branch,
