@@ -56,7 +56,7 @@ def test_products_start_within_a_turn(tmp_path: Path) -> None:
     loop = text.index("barrier_wait(full[ring.stage], ring.phase);  // the tiles")
     places = [text.index(x, loop) for x in calls]
     assert places == sorted(places)
-    first, last = "if (warpgroup == 1) turn_pass(", "if (warpgroup == 0) turn_wait("
+    first, last = "if (warpgroup == 1) turn_pass(", "if (threadIdx.x < 128) turn_wait("
     assert text.index(first) < loop < text.index(last)
 
 

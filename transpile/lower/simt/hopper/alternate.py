@@ -20,6 +20,7 @@ from tile2c.transpile.lower.plan import Branch, CStmt, Do
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.calls import call, do
 from tile2c.transpile.lower.simt.hopper.roles import Roles
+from tile2c.transpile.lower.simt.hopper.warpgroups import THREADS
 
 _BARRIERS = 16  # named ones of a block
 _TAKEN = 2  # __syncthreads and that of all consumers; then one a warpgroup
@@ -72,6 +73,7 @@ def last_turn(roles: Roles) -> list[CStmt]:
     """Behind the rounds of its last tile."""
     if not roles.in_turns:
         return []
-    first = b.compare("==", _WARPGROUP, const(0))
-    back = Do(call=call("turn_wait", _WARPGROUP), remark="the turn that nobody takes any more")
+    # Not by `warpgroup`: where that lives so long, nvcc fetches the base of shared memory anew each round.
+    first = b.compare("<", b.local("threadIdx.x"), const(THREADS))
+    back = Do(call=call("turn_wait", const(0)), remark="the turn that nobody takes any more")
     return [Branch(condition=first, then=(back,))]
