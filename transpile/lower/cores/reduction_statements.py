@@ -8,7 +8,7 @@ from __future__ import annotations
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms
 from tile2c.transpile.lower.cores.context import Context
-from tile2c.transpile.lower.cores.copies import whole_shape
+from tile2c.transpile.lower.cores.local_copies import whole_shape
 from tile2c.transpile.lower.cores.pooled_reductions import PooledReduction
 from tile2c.transpile.lower.cores.reductions import Reduction
 from tile2c.transpile.lower.cores.units import calls_of

@@ -16,8 +16,8 @@ from tile2c.transpile.ir.expr import Const, Expr, const
 from tile2c.transpile.lower.cores import squares
 from tile2c.transpile.lower.cores.calls import Calls, moved
 from tile2c.transpile.lower.cores.context import Context
-from tile2c.transpile.lower.cores.copies import convert
 from tile2c.transpile.lower.cores.layouts import times
+from tile2c.transpile.lower.cores.local_copies import convert
 from tile2c.transpile.lower.cores.plan import (
     Argument,
     Loop,

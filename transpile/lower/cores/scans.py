@@ -18,8 +18,8 @@ from tile2c.transpile.ir.expr import Binary, Const, Expr, Var, const
 from tile2c.transpile.lower.cores import squares
 from tile2c.transpile.lower.cores.calls import Calls, Shape, moved
 from tile2c.transpile.lower.cores.context import Context
-from tile2c.transpile.lower.cores.copies import convert, whole_shape
 from tile2c.transpile.lower.cores.layouts import Layout, times
+from tile2c.transpile.lower.cores.local_copies import convert, whole_shape
 from tile2c.transpile.lower.cores.plan import Loop, Step, TileRef, VectorCall
 from tile2c.transpile.lower.cores.units import calls_of
 from tile2c.transpile.lower.cores.values import Value

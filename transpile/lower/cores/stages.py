@@ -9,7 +9,7 @@ so have two copies, and a turn's number says which.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Literal
 
 from tile2c.transpile.ir.dtypes import BOOL, INT32
@@ -17,27 +17,32 @@ from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Logical, Var,
 from tile2c.transpile.lower.cores.layouts import is_zero, plus, times
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.plan import (
-    Assign,
     Branch,
     CopyIn,
     CopyOut,
-    ElementOf,
     EndOfTurn,
-    Leave,
     Local,
     Loop,
     Order,
-    ReadElement,
     Step,
     TakeCopy,
     Tile,
-    TileRef,
     VectorCall,
     WhileLoop,
-    bodies,
 )
 from tile2c.transpile.lower.cores.queues import accesses, in_lives, out_lives
-from tile2c.transpile.lower.plan import CCall, Element
+from tile2c.transpile.lower.cores.touched import (
+    arrives,
+    changing,
+    copies_in,
+    is_copy,
+    leaves,
+    loads_from,
+    names_in,
+    stored_otherwise,
+    stores_to,
+    tensors_of,
+)
 from tile2c.transpile.record import record
 
 Stage = Literal["load", "work", "store"]
@@ -106,7 +111,7 @@ def staged(
     names: Names,
 ) -> tuple[Step, ...] | None:
     """The loop over `body` in turns, or None where nothing can be loaded ahead; sets places."""
-    if any(_leaves(step) for step in body):
+    if any(leaves(step) for step in body):
         return None
     finder = _Finder(body, everywhere, rounds)
     loads = finder.loaded(placed)
@@ -129,16 +134,16 @@ class _Finder:
         self.body = body
         self.everywhere = everywhere
         self.rounds = rounds
-        self.changing = _changing(body)
+        self.changing = changing(body)
 
     def loaded(self, placed: Mapping[str, Tile]) -> tuple[str, ...]:
         return tuple(name for name in placed if self._is_loaded(name, placed[name]))
 
     def stored(self, placed: Mapping[str, Tile], loads: Sequence[str]) -> tuple[str, ...]:
         found = [name for name in placed if name not in loads and self._is_stored(name)]
-        tensors = {name: _tensors(self.body, name) for name in found}
+        tensors = {name: tensors_of(self.body, name) for name in found}
         split = {tensor for each in tensors.values() for tensor in each}
-        split &= _stored_otherwise(self.body, set(found))
+        split &= stored_otherwise(self.body, set(found))
         return tuple(name for name in found if not tensors[name] & split)
 
     def _is_loaded(self, name: str, tile: Tile) -> bool:
@@ -150,7 +155,7 @@ class _Finder:
                 continue
             if not self._repeatable(step):
                 return False
-            for copy in _copies(step):
+            for copy in copies_in(step):
                 if self._written_before(copy.tensor):
                     return False
         return True
@@ -160,14 +165,16 @@ class _Finder:
         if lives is None or len(lives) != 1 or not self._only_here(name):
             return False
         steps = [step for step in self.body if "store" in accesses(step, name)]
-        if any(not _is_copy(step) or not self._repeatable(step) for step in steps):
+        if any(not is_copy(step) or not self._repeatable(step) for step in steps):
             return False
-        if any(isinstance(copy, CopyOut) and copy.adds for step in steps for copy in _copies(step)):
+        if any(
+            isinstance(copy, CopyOut) and copy.adds for step in steps for copy in copies_in(step)
+        ):
             return False  # the core waits for additions
-        read = {copy.tensor for step in self.body for copy in _copies(step) if _arrives(copy)}
-        return not (_tensors(self.body, name) & read) or (
+        read = {copy.tensor for step in self.body for copy in copies_in(step) if arrives(copy)}
+        return not (tensors_of(self.body, name) & read) or (
             self.rounds.blocks
-            and not any(self._read_after(tensor) for tensor in _tensors(self.body, name))
+            and not any(self._read_after(tensor) for tensor in tensors_of(self.body, name))
         )
 
     def _only_here(self, name: str) -> bool:
@@ -177,19 +184,19 @@ class _Finder:
 
     def _repeatable(self, step: Step) -> bool:
         """Whether the step means the same a turn earlier or later: names in it are of the round."""
-        return not (_names_in(step) & self.changing)
+        return not (names_in(step) & self.changing)
 
     def _written_before(self, tensor: str) -> bool:
         """Whether a load that runs ahead could miss a store to its tensor."""
-        stores = [step for step in self.body if _stores_to(step, tensor)]
+        stores = [step for step in self.body if stores_to(step, tensor)]
         if not stores or not self.rounds.blocks:
             return bool(stores)
-        loads = [n for n, step in enumerate(self.body) if _loads_from(step, tensor)]
+        loads = [n for n, step in enumerate(self.body) if loads_from(step, tensor)]
         return any(self.body.index(store) <= max(loads) for store in stores)
 
     def _read_after(self, tensor: str) -> bool:
-        stores = [n for n, step in enumerate(self.body) if _stores_to(step, tensor)]
-        loads = [n for n, step in enumerate(self.body) if _loads_from(step, tensor)]
+        stores = [n for n, step in enumerate(self.body) if stores_to(step, tensor)]
+        loads = [n for n, step in enumerate(self.body) if loads_from(step, tensor)]
         return any(load >= min(stores) for load in loads)
 
 
@@ -208,7 +215,7 @@ def _turns(
         before = (Local(name=name, dtype=INT32, value=count),)
         count = Var(dtype=INT32, name=name, kind="temporary")
     behind = 2 if stores else 1
-    parts = _parts(body, loads, stores, _changing(body))
+    parts = _parts(body, loads, stores, changing(body))
     inner: list[Step] = []
     told: set[str] = set()  # scalars whose comments stand already
     for stage in ("load", "store", "work"):
@@ -331,10 +338,10 @@ def _with_round(
     own = {step.name for step in steps if isinstance(step, Local)}
     named: list[Step] = []
     for step in steps:
-        needed |= _names_in(step)
+        needed |= names_in(step)
     for step in reversed([step for step in body if isinstance(step, Local) and step.const]):
         if step.name in needed and step.name not in own:
-            needed |= _names_in(step)
+            needed |= names_in(step)
             own_words = () if step.name in told else _more_than_itself(step)
             named.append(replace(step, comments=own_words))
             told.add(step.name)
@@ -355,123 +362,3 @@ def _more_than_itself(step: Local) -> tuple[str, ...]:
     if _of_loop(step):
         return ()
     return tuple(text for text in step.comments if not text.startswith(f"{step.name} = "))
-
-
-# ---- what steps touch
-
-
-def _leaves(step: Step) -> bool:
-    """Whether the step ends the loop, or its round."""
-    if isinstance(step, Leave):
-        return True
-    if isinstance(step, Loop | WhileLoop):
-        return any(_returns(inner) for inner in step.body)
-    return any(_leaves(inner) for part in bodies(step) for inner in part)
-
-
-def _returns(step: Step) -> bool:
-    if isinstance(step, Leave):
-        return step.kind == "return"
-    return any(_returns(inner) for part in bodies(step) for inner in part)
-
-
-def _changing(body: tuple[Step, ...]) -> set[str]:
-    """Names that do not mean the same in the whole round, or are read from tiles, or from tensors that
-    it stores to."""
-    found = {copy.tensor for step in body for copy in _copies(step) if isinstance(copy, CopyOut)}
-
-    def visit(steps: tuple[Step, ...], top: bool) -> None:
-        for step in steps:
-            if isinstance(step, Assign | ReadElement):
-                found.add(step.name)
-            if isinstance(step, Local):
-                fixed = step.const and top and not (_names_in(step) - {step.name}) & found
-                if not fixed:
-                    found.add(step.name)
-            for inner in bodies(step):
-                visit(inner, False)
-
-    visit(body, True)
-    return found - _own_names(body)
-
-
-def _own_names(body: tuple[Step, ...]) -> set[str]:
-    """Locals inside copies under a guard: they move with the copy."""
-    return set().union(*(_named_inside(step) for step in body if _is_copy(step)))
-
-
-def _named_inside(step: Step) -> set[str]:
-    """Names that a step gives within its own lists."""
-    found: set[str] = set()
-    for part in bodies(step):
-        for inner in part:
-            found |= {inner.name} if isinstance(inner, Local) else _named_inside(inner)
-    return found
-
-
-def _names_in(node: object) -> set[str]:
-    """Every name that an expression or a step mentions."""
-    if isinstance(node, Var):
-        return {node.name}
-    if isinstance(node, tuple):
-        return set().union(*(_names_in(part) for part in node)) if node else set()
-    found: set[str] = set()
-    if isinstance(node, Element):
-        found.add(node.array)
-    if isinstance(node, CCall):
-        found.add(node.function.partition(".")[0])
-    if isinstance(node, Assign | ReadElement):
-        found.add(node.name)
-    if isinstance(node, Step | Expr | TileRef | ElementOf):
-        for item in fields(node):
-            found |= _names_in(getattr(node, item.name))
-    return found
-
-
-def _copies(step: Step) -> list[CopyIn | CopyOut]:
-    if isinstance(step, CopyIn | CopyOut):
-        return [step]
-    return [copy for part in bodies(step) for inner in part for copy in _copies(inner)]
-
-
-def _arrives(copy: CopyIn | CopyOut) -> bool:
-    return isinstance(copy, CopyIn)
-
-
-def _is_copy(step: Step) -> bool:
-    """A copy, also under a guard or in loops, with what these name on the way."""
-    if isinstance(step, CopyIn | CopyOut):
-        return True
-    if not isinstance(step, Branch | Loop) or (isinstance(step, Branch) and step.orelse):
-        return False
-    (body, *_) = bodies(step)
-    parts = [inner for inner in body if not (isinstance(inner, Local) and inner.const)]
-    return bool(parts) and all(_is_copy(inner) for inner in parts)
-
-
-def _tensors(body: tuple[Step, ...], tile: str) -> set[str]:
-    """Tensors that a tile is stored to."""
-    return {
-        copy.tensor
-        for step in body
-        for copy in _copies(step)
-        if isinstance(copy, CopyOut) and copy.src.tile == tile
-    }
-
-
-def _stored_otherwise(body: tuple[Step, ...], tiles: set[str]) -> set[str]:
-    """Tensors that other tiles are stored to."""
-    return {
-        copy.tensor
-        for step in body
-        for copy in _copies(step)
-        if isinstance(copy, CopyOut) and copy.src.tile not in tiles
-    }
-
-
-def _stores_to(step: Step, tensor: str) -> bool:
-    return any(isinstance(copy, CopyOut) and copy.tensor == tensor for copy in _copies(step))
-
-
-def _loads_from(step: Step, tensor: str) -> bool:
-    return any(isinstance(copy, CopyIn) and copy.tensor == tensor for copy in _copies(step))

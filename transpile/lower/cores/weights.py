@@ -15,8 +15,8 @@ from tile2c.transpile.ir.dtypes import DTYPES, INT32, DType
 from tile2c.transpile.ir.expr import Binary, Const, Expr, const
 from tile2c.transpile.ir.forms import Region
 from tile2c.transpile.lower.cores.context import Context
-from tile2c.transpile.lower.cores.copies import whole_shape
 from tile2c.transpile.lower.cores.layouts import times
+from tile2c.transpile.lower.cores.local_copies import whole_shape
 from tile2c.transpile.lower.cores.plan import Branch, Order, TileRef, Unit, VectorCall
 from tile2c.transpile.lower.cores.units import calls_of, zeros
 from tile2c.transpile.lower.cores.values import Value
