@@ -21,8 +21,8 @@ from tile2c.transpile.ir.expr import (
 from tile2c.transpile.lower.cores.calls import Calls
 from tile2c.transpile.lower.cores.layouts import Layout
 from tile2c.transpile.lower.cores.plan import TileRef
+from tile2c.transpile.lower.cores.regions import without
 from tile2c.transpile.lower.cores.scalars import Scalars
-from tile2c.transpile.lower.cores.stage_globals import without
 from tile2c.transpile.lower.cores.tiles import Tiles
 from tile2c.transpile.lower.cores.values import Kind, Value
 from tile2c.transpile.lower.facts import Facts, linear

@@ -22,8 +22,8 @@ from tile2c.transpile.lower.cores.gather import (
 )
 from tile2c.transpile.lower.cores.layouts import is_zero, plus, times
 from tile2c.transpile.lower.cores.plan import Branch, CopyIn, Local, Loop, Step, TensorRef, TileRef
+from tile2c.transpile.lower.cores.regions import without
 from tile2c.transpile.lower.cores.scalars import outside_guard
-from tile2c.transpile.lower.cores.stage_globals import without
 from tile2c.transpile.record import record
 
 

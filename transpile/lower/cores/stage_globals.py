@@ -13,11 +13,21 @@ from dataclasses import replace
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import DType
-from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Const, Expr, Load, Logical, Var, const
+from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Const, Expr, Load, Var, const
 from tile2c.transpile.ir.forms import Range, Region, Stmt
 from tile2c.transpile.lower.cores.gather import gather_of
+from tile2c.transpile.lower.cores.regions import (
+    added_up,
+    all_of,
+    conjuncts,
+    less,
+    region_like,
+    same,
+    whole,
+    without,
+)
 from tile2c.transpile.lower.cores.rewrite import rewrite
-from tile2c.transpile.lower.facts import Facts, linear
+from tile2c.transpile.lower.facts import linear
 from tile2c.transpile.targets.cores import CoresTarget
 
 
@@ -86,12 +96,12 @@ class _Staging:
         if outside[0]:
             name = source.name if all(outside) else target.name
             loaded = self.tile(f"{name}_{_word(source.dtype)}", shape, source.dtype)
-            yield replace(stmt, dst=_whole(loaded))
-            stmt = forms.Copy(src=_whole(loaded), dst=stmt.dst, span=stmt.span)
+            yield replace(stmt, dst=whole(loaded))
+            stmt = forms.Copy(src=whole(loaded), dst=stmt.dst, span=stmt.span)
         if outside[1] and stmt.src.buffer.dtype != target.dtype:
             stored = self.tile(f"{source.name}_{_word(target.dtype)}", shape, target.dtype)
-            yield replace(stmt, dst=_whole(stored))
-            stmt = forms.Copy(src=_whole(stored), dst=stmt.dst, span=stmt.span)
+            yield replace(stmt, dst=whole(stored))
+            stmt = forms.Copy(src=whole(stored), dst=stmt.dst, span=stmt.span)
         yield stmt
 
     def added(self, stmt: forms.AtomicTile) -> Iterator[Stmt]:
@@ -102,13 +112,13 @@ class _Staging:
             tile = self.tile(f"{stmt.src.buffer.name}_{_word(dtype)}", shape, dtype)
             first = forms.Copy(
                 src=stmt.src,
-                dst=_whole(tile),
+                dst=whole(tile),
                 span=stmt.span,
                 quote=stmt.quote,
                 comments=stmt.comments,
             )
             yield from self.copy(first)
-            stmt = replace(stmt, src=_whole(tile), quote="", comments=())
+            stmt = replace(stmt, src=whole(tile), quote="", comments=())
         yield stmt
 
     def fill(self, stmt: forms.Fill) -> Iterator[Stmt]:
@@ -122,8 +132,8 @@ class _Staging:
                 help="fill it tile by tile, with constant extents",
             )
         tile = self.tile(f"{buffer.name}_tile", shape, buffer.dtype)
-        yield replace(stmt, dst=_whole(tile))
-        yield forms.Copy(src=_whole(tile), dst=stmt.dst, span=stmt.span)
+        yield replace(stmt, dst=whole(tile))
+        yield forms.Copy(src=whole(tile), dst=stmt.dst, span=stmt.span)
 
     def element(self, stmt: forms.Store) -> Iterator[Stmt]:
         """One element goes out through a tile of one element: S does not write global memory."""
@@ -144,7 +154,7 @@ class _Staging:
             return
         tile = self.tile(f"{stmt.buffer.name}_element", (const(1),), stmt.buffer.dtype)
         yield replace(stmt, buffer=tile, index=(const(0),))
-        yield forms.Copy(src=_whole(tile), dst=region, span=stmt.span)
+        yield forms.Copy(src=whole(tile), dst=region, span=stmt.span)
 
     # ---- parallel loops
 
@@ -214,7 +224,7 @@ class _ParallelStaging:
         elif isinstance(stmt, forms.Store):
             if guards:
                 guarded = self._inner_store(stmt)
-                yield forms.If(condition=_all(guards), then=(guarded,), span=stmt.span)
+                yield forms.If(condition=all_of(guards), then=(guarded,), span=stmt.span)
             else:
                 yield self._inner_store(stmt)
         elif isinstance(stmt, forms.Let) and self._is_index(stmt):
@@ -250,7 +260,7 @@ class _ParallelStaging:
         if key not in self.current:
             name = f"{expr.buffer.name}_tile"
             region, tile, index = self.region(expr.buffer, expr.index, name, expr)
-            self.loads.append(forms.Copy(src=region, dst=_whole(tile), span=expr.span))
+            self.loads.append(forms.Copy(src=region, dst=whole(tile), span=expr.span))
             self.current[key] = Load(dtype=expr.dtype, buffer=tile, index=index, span=expr.span)
         return self.current[key]
 
@@ -265,7 +275,7 @@ class _ParallelStaging:
             name = "_".join((stmt.buffer.name, "at", *points))
         region, tile, index = self.region(stmt.buffer, stmt.index, name, stmt)
         region = self._guarded(region, stmt, guards)
-        self.stores.append(forms.Copy(src=_region_like(tile, region), dst=region, span=stmt.span))
+        self.stores.append(forms.Copy(src=region_like(tile, region), dst=region, span=stmt.span))
         here = Load(dtype=stmt.buffer.dtype, buffer=tile, index=index, span=stmt.span)
         key = (stmt.buffer.name, stmt.buffer.shape, stmt.index)
         self.written.add(key)
@@ -291,7 +301,7 @@ class _ParallelStaging:
         region, tile, inner = self.region(stmt.buffer, index, name, stmt)
         region = self._guarded(region, plain, guards)
         self.stores.append(
-            forms.AtomicTile(op=stmt.op, src=_region_like(tile, region), dst=region, span=stmt.span)
+            forms.AtomicTile(op=stmt.op, src=region_like(tile, region), dst=region, span=stmt.span)
         )
         key = (stmt.buffer.name, stmt.buffer.shape, index)
         self.written.add(key)
@@ -355,7 +365,7 @@ class _ParallelStaging:
 
     def _guarded(self, region: Region, stmt: forms.Store, guards: tuple[Expr, ...]) -> Region:
         """The region cut down to where `guards` hold; one that repeats the bound cuts nothing."""
-        for guard in _conjuncts(guards):
+        for guard in conjuncts(guards):
             cut = self._cut(region, stmt, guard)
             if cut is None:
                 raise self._refuse_guard(stmt)
@@ -369,16 +379,16 @@ class _ParallelStaging:
             guard = replace(guard, op="<" if guard.op == ">" else "<=", a=guard.b, b=guard.a)
         if guard.op not in ("<", "<="):
             return None
-        stop: Expr = guard.b if guard.op == "<" else _plus(guard.b, const(1))
+        stop: Expr = guard.b if guard.op == "<" else added_up(guard.b, const(1))
         bounded = [var for var in walk.variables(guard.a) if var.name in self.extents]
         if len(bounded) != 1 or dict(linear(guard.a).terms).get(bounded[0]) != 1:
             return None
         for number, (part, index) in enumerate(zip(region.ranges, stmt.index, strict=True)):
             if bounded[0] not in walk.variables(index):
                 continue
-            if _same(guard.a, index) and _same(stop, stmt.buffer.shape[number]):
+            if same(guard.a, index) and same(stop, stmt.buffer.shape[number]):
                 return region
-            room = _minus(stop, without(guard.a, bounded[0]))
+            room = less(stop, without(guard.a, bounded[0]))
             extent = Binary(dtype=room.dtype, op="min", a=part.extent, b=room)
             ranges = list(region.ranges)
             ranges[number] = replace(part, extent=extent)
@@ -422,69 +432,3 @@ def _is_one(extent: Expr) -> bool:
 
 def _word(dtype: DType) -> str:
     return {"float16": "half", "float32": "float", "bfloat16": "bf16"}.get(dtype.name, dtype.name)
-
-
-def _whole(buffer: Buffer) -> Region:
-    return Region(
-        buffer=buffer, ranges=tuple(Range(start=const(0), extent=e) for e in buffer.shape)
-    )
-
-
-def _region_like(tile: Buffer, region: Region) -> Region:
-    """The part of `tile` that goes to `region`."""
-    extents = [part.extent for part in region.ranges if not part.point] or [const(1)]
-    return Region(
-        buffer=tile, ranges=tuple(Range(start=const(0), extent=extent) for extent in extents)
-    )
-
-
-def _conjuncts(guards: tuple[Expr, ...]) -> Iterator[Expr]:
-    for guard in guards:
-        if isinstance(guard, Logical) and guard.op == "and":
-            yield from _conjuncts((guard.a, guard.b))
-        elif isinstance(guard, Binary) and guard.op == "&":
-            yield from _conjuncts((guard.a, guard.b))
-        else:
-            yield guard
-
-
-def _all(guards: tuple[Expr, ...]) -> Expr:
-    whole = guards[0]
-    for guard in guards[1:]:
-        whole = Logical(dtype=whole.dtype, op="and", a=whole, b=guard)
-    return whole
-
-
-def _same(a: Expr, b: Expr) -> bool:
-    return Facts().equal(a, b)
-
-
-def _plus(a: Expr, b: Expr) -> Expr:
-    return Binary(dtype=a.dtype, op="+", a=a, b=b)
-
-
-def _minus(a: Expr, b: Expr) -> Expr:
-    if isinstance(b, Const) and b.value == 0:
-        return a
-    return Binary(dtype=a.dtype, op="-", a=a, b=b)
-
-
-def without(index: Expr, var: Var) -> Expr:
-    """The index for `var` = 0, in the author's shape: `bx * block_N + i` becomes `bx * block_N`."""
-    if index == var:
-        return const(0)
-    if isinstance(index, Binary) and index.op in ("+", "-"):
-        if index.b == var and index.op == "+":
-            return index.a
-        if index.a == var and index.op == "+":
-            return index.b
-        if any(used == var for used in walk.variables(index.a)):
-            rest = without(index.a, var)
-            zero = isinstance(rest, Const) and rest.value == 0
-            if zero and index.op == "+":
-                return index.b
-            return replace(index, a=rest)
-        if index.b == var:
-            return index.a
-        return replace(index, b=without(index.b, var))
-    return rewrite(index, lambda part: const(0) if part == var else None)

@@ -17,7 +17,7 @@ from tile2c.transpile.lower.cores.gather import Gather, gather_of
 from tile2c.transpile.lower.cores.gathers import Gathering, unaligned
 from tile2c.transpile.lower.cores.layouts import is_zero, times
 from tile2c.transpile.lower.cores.plan import CubeCall, Step, TensorRef, TileRef
-from tile2c.transpile.lower.cores.stage_globals import without
+from tile2c.transpile.lower.cores.regions import without
 
 
 def find_gathers(body: tuple[Stmt, ...], roles: Roles) -> tuple[Stmt, ...]:
