@@ -334,7 +334,7 @@ class Vectors(Elements):
         )
 
 
-def _grows(expr: Binary | Unary | Call) -> bool:
+def _grows(expr: Expr) -> bool:
     """Whether the result may leave the range of the operands' type: |-128| does."""
     if isinstance(expr, Binary):
         return expr.op in _GROWS
