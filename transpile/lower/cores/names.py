@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # What follows a name that is taken, in this order: words, so that one edit renames nothing else.
-_ENDINGS = ("", "_too", "_again", "_more", "_next", "_other", "_further", "_extra", "_last")
+_ENDINGS = ("", "_other", "_again", "_more", "_next", "_further", "_extra", "_last")
 
 
 class Names:

@@ -99,7 +99,7 @@ class _Unpacking:
     def planes(self, buffer: Buffer, shape: tuple[Expr, ...]) -> Buffer:
         name = f"{buffer.name}_parts"
         while name in self.taken:
-            name += "_too"
+            name += "_other"
         self.taken.add(name)
         found = Buffer(name=name, scope="fragment", shape=shape, dtype=buffer.dtype)
         self.buffers.append(found)

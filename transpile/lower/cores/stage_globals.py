@@ -77,7 +77,7 @@ class _Staging:
         if name in self.taken and not name.endswith("_tile"):
             name += "_out"
         while name in self.taken:
-            name += "_too"
+            name += "_other"
         self.taken.add(name)
         tile = Buffer(name=name, scope="fragment", shape=shape, dtype=dtype)
         self.buffers.append(tile)

@@ -83,6 +83,6 @@ def _cut(stmt: forms.Parallel, place: int, outer: Var, size: Const) -> forms.Par
 
 def _fresh(name: str, taken: set[str]) -> str:
     while name in taken:
-        name += "_too"
+        name += "_other"
     taken.add(name)
     return name

@@ -13,14 +13,14 @@ from tile2c.transpile.targets.cores import CoresTarget
 
 # Scratch tiles by what they hold; a word further down the list serves when the first is in use.
 _WORDS = {
-    "tile": ("work", "work_too", "spare", "spare_too", "rest", "rest_too"),
-    "row": ("row_work", "row_work_too", "row_spare", "row_spare_too"),
-    "column": ("column_work", "column_work_too", "column_spare", "column_spare_too"),
-    "blocks": ("blocks", "blocks_too", "blocks_spare", "blocks_rest"),
-    "mask": ("mask", "mask_too", "mask_spare", "mask_rest"),
-    "extreme": ("extreme", "extreme_too"),
-    "one": ("one_work", "one_work_too", "one_spare", "one_spare_too"),
-    "weights": ("weights", "weights_too"),
+    "tile": ("work", "work_other", "spare", "spare_other", "rest", "rest_other"),
+    "row": ("row_work", "row_work_other", "row_spare", "row_spare_other"),
+    "column": ("column_work", "column_work_other", "column_spare", "column_spare_other"),
+    "blocks": ("blocks", "blocks_other", "blocks_spare", "blocks_rest"),
+    "mask": ("mask", "mask_other", "mask_spare", "mask_rest"),
+    "extreme": ("extreme", "extreme_other"),
+    "one": ("one_work", "one_work_other", "one_spare", "one_spare_other"),
+    "weights": ("weights", "weights_other"),
 }
 
 

@@ -6,7 +6,7 @@
 //   launch   40 cores, or fewer: at most (M + 3) / 4 have work
 //   sizes    M and N are free
 //   memory   45440 of 196352 bytes of a core's UB
-//   text     sha256 cf0dcf22aca7  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 afccebe9fc8e  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -102,9 +102,9 @@ extern "C" __global__ __aicore__ void cumsum(GM_ADDR X,  // float [M, N]
     TBuf<TPosition::VECCALC> work_buffer;  // intermediate results
     pipe.InitBuffer(work_buffer, 8192);
     LocalTensor<float> work = work_buffer.Get<float>();
-    TBuf<TPosition::VECCALC> row_work_too_buffer;  // intermediate results, one for each column
-    pipe.InitBuffer(row_work_too_buffer, 2048);
-    LocalTensor<float> row_work_too = row_work_too_buffer.Get<float>();
+    TBuf<TPosition::VECCALC> row_work_other_buffer;  // intermediate results, one for each column
+    pipe.InitBuffer(row_work_other_buffer, 2048);
+    LocalTensor<float> row_work_other = row_work_other_buffer.Get<float>();
     TBuf<TPosition::VECCALC> blocks_buffer;  // a value for each row, spread over a block
     pipe.InitBuffer(blocks_buffer, 256);
     LocalTensor<float> blocks = blocks_buffer.Get<float>();
@@ -150,14 +150,14 @@ extern "C" __global__ __aicore__ void cumsum(GM_ADDR X,  // float [M, N]
             }
             PipeBarrier<PIPE_V>();  // work is complete
             transpose(row_work, work[1920], 4, 32, 16, 32);  // what each stretch comes to
-            Duplicate(row_work_too, 0.f, 16);  // what the stretches before come to
+            Duplicate(row_work_other, 0.f, 16);  // what the stretches before come to
             for (int32_t stretch = 1; stretch < 32; ++stretch) {
-                PipeBarrier<PIPE_V>();  // row_work_too and row_work are complete
-                Add(row_work_too[stretch * 16], row_work_too[(stretch - 1) * 16],
+                PipeBarrier<PIPE_V>();  // row_work_other and row_work are complete
+                Add(row_work_other[stretch * 16], row_work_other[(stretch - 1) * 16],
                     row_work[(stretch - 1) * 16], 16);
             }
-            PipeBarrier<PIPE_V>();  // row_work_too is complete; row_work has been read
-            transpose(row_work, row_work_too, 32, 4, 32, 16);  // a row for each row again
+            PipeBarrier<PIPE_V>();  // row_work_other is complete; row_work has been read
+            transpose(row_work, row_work_other, 32, 4, 32, 16);  // a row for each row again
             PipeBarrier<PIPE_V>();  // row_work is complete
             for (int32_t row = 0; row < 16; ++row) {
                 Add(work[row * 128], work[row * 128], row_work, 128);

@@ -9,7 +9,7 @@
 //   sizes    batch, heads, seq_q and seq_kv are free
 //   memory   UB 167680, L1 73728 of 524032, L0A 65536 of 65536, L0B 16384 of 65536, L0C 98304 of
 //            131072 bytes
-//   text     sha256 5118f5830852  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 d83f6e842f77  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -371,9 +371,9 @@ extern "C" __global__ __aicore__ void flash_attention(
         TBuf<TPosition::VECCALC> work_buffer;  // intermediate results
         pipe.InitBuffer(work_buffer, 8192);
         LocalTensor<float> work = work_buffer.Get<float>();
-        TBuf<TPosition::VECCALC> work_too_buffer;  // intermediate results
-        pipe.InitBuffer(work_too_buffer, 8192);
-        LocalTensor<float> work_too = work_too_buffer.Get<float>();
+        TBuf<TPosition::VECCALC> work_other_buffer;  // intermediate results
+        pipe.InitBuffer(work_other_buffer, 8192);
+        LocalTensor<float> work_other = work_other_buffer.Get<float>();
         TBuf<TPosition::VECCALC> blocks_buffer;  // a value for each row, spread over a block
         pipe.InitBuffer(blocks_buffer, 2048);
         LocalTensor<float> blocks = blocks_buffer.Get<float>();
@@ -442,7 +442,7 @@ extern "C" __global__ __aicore__ void flash_attention(
                     PipeBarrier<PIPE_V>();  // mask and work are complete
                     order<HardEvent::MTE2_V>();  // S is complete
                     for (int32_t i = 0; i < strip_rows; ++i) {
-                        Select(work_too[i * block_N], mask, work[i * block_N], S[i * block_N],
+                        Select(work_other[i * block_N], mask, work[i * block_N], S[i * block_N],
                                SELMODE::VSEL_TENSOR_TENSOR_MODE, block_N);
                     }
                     Brcb(blocks, indices, 8, {1, 8});  // each element of indices fills a block
@@ -454,10 +454,10 @@ extern "C" __global__ __aicore__ void flash_attention(
                     PipeBarrier<PIPE_V>();  // work has been read
                     Duplicate(work, -infinity, strip_rows * block_N);
                     PipeBarrier<PIPE_V>();  // work is complete
-                    Select(work_too, mask, work, work_too, SELMODE::VSEL_TENSOR_TENSOR_MODE,
+                    Select(work_other, mask, work, work_other, SELMODE::VSEL_TENSOR_TENSOR_MODE,
                            strip_rows * block_N);
-                    PipeBarrier<PIPE_V>();  // work_too is complete
-                    Muls(S, work_too, 1.f, strip_rows * block_N);
+                    PipeBarrier<PIPE_V>();  // work_other is complete
+                    Muls(S, work_other, 1.f, strip_rows * block_N);
                 }
 
                 // Exponentials are taken relative to the largest score so far. When it grows, what

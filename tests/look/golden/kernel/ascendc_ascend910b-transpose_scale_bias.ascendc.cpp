@@ -7,7 +7,7 @@
 //   launch   40 cores, or fewer: at most (N + 63) / 64 * ((M + 63) / 64) have work
 //   sizes    M and N are free
 //   memory   76288 of 196352 bytes of a core's UB
-//   text     sha256 78d2b29f7c67  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5210f2d02abb  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -105,9 +105,9 @@ extern "C" __global__ __aicore__ void transpose_scale_bias(GM_ADDR X,  // half [
     TBuf<TPosition::VECCALC> work_buffer;  // intermediate results
     pipe.InitBuffer(work_buffer, 16384);
     LocalTensor<float> work = work_buffer.Get<float>();
-    TBuf<TPosition::VECCALC> work_too_buffer;  // intermediate results
-    pipe.InitBuffer(work_too_buffer, 16384);
-    LocalTensor<float> work_too = work_too_buffer.Get<float>();
+    TBuf<TPosition::VECCALC> work_other_buffer;  // intermediate results
+    pipe.InitBuffer(work_other_buffer, 16384);
+    LocalTensor<float> work_other = work_other_buffer.Get<float>();
     TBuf<TPosition::VECCALC> column_work_buffer;  // intermediate results, one for each row
     pipe.InitBuffer(column_work_buffer, 256);
     LocalTensor<float> column_work = column_work_buffer.Get<float>();
@@ -148,17 +148,17 @@ extern "C" __global__ __aicore__ void transpose_scale_bias(GM_ADDR X,  // half [
 
         // Y[bx * block_N + j, by * block_M + i] = x * scale + bias[bx * block_N + j]
         PipeBarrier<PIPE_V>();  // work is complete
-        Muls(work_too, work, scale, block_N * block_M);
+        Muls(work_other, work, scale, block_N * block_M);
         bias_tile = bias_tile_queue.DeQue<half>();
         Cast(column_work, bias_tile, RoundMode::CAST_NONE, block_N);
         bias_tile_queue.FreeTensor(bias_tile);
         PipeBarrier<PIPE_V>();  // column_work is complete
         Brcb(blocks, column_work, 8, {1, 8});  // each element of column_work fills a block
         PipeBarrier<PIPE_V>();  // blocks is complete
-        Add(work_too, work_too, blocks, 64, block_N, {1, 1, 0, 8, 8, 1});
+        Add(work_other, work_other, blocks, 64, block_N, {1, 1, 0, 8, 8, 1});
         LocalTensor<half> Y_tile = Y_tile_queue.AllocTensor<half>();
-        PipeBarrier<PIPE_V>();  // work_too is complete
-        Cast(Y_tile, work_too, RoundMode::CAST_RINT, block_N * block_M);
+        PipeBarrier<PIPE_V>();  // work_other is complete
+        Cast(Y_tile, work_other, RoundMode::CAST_RINT, block_N * block_M);
         Y_tile_queue.EnQue(Y_tile);
         Y_tile = Y_tile_queue.DeQue<half>();
         copy_out(Y_gm[size_t(bx * block_N) * M + by * block_M], Y_tile, tile_columns, rows, M,

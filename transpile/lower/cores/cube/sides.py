@@ -275,7 +275,7 @@ class _Divider:
 
     def fresh(self, name: str) -> str:
         while name in self.names:
-            name += "_too"
+            name += "_other"
         self.names.add(name)
         return name
 
