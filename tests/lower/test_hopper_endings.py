@@ -1,13 +1,19 @@
-"""What finishes sums is loaded in front of the rounds: only what nobody writes, where registers are left."""
+"""What finishes sums: loads that stand in front of the rounds, bounds that are taken of rounded pairs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tile2c
-from hopper_cases import TARGET, text_of
+from hopper_cases import TARGET, TYPES, text_of
+from tile2c.transpile.ir.forms import Stmt
+from tile2c.transpile.lower.simt.frames import Frames
+from tile2c.transpile.lower.simt.hopper import launch
+from tile2c.transpile.lower.simt.hopper.late_bounds import Bounded
+from tile2c.transpile.lower.simt.hopper.store import Passage
 
 PROGRAMS = Path(__file__).parent / "programs" / "endings.py"
 # what, defines, tensors that are loaded early
@@ -62,3 +68,46 @@ def test_what_the_launch_writes_is_read_where_it_stands(tmp_path: Path) -> None:
     got = np.asarray(kernel(a, b, r, own)).astype(np.float64)
     want = a.astype(np.float64) @ b.astype(np.float64) + r + np.arange(n) // 64
     np.testing.assert_allclose(got, want, rtol=4e-3, atol=0.1)
+
+
+# what, defines, the bounds that are taken of rounded pairs
+BOUNDS: dict[str, tuple[dict[str, object], set[str]]] = {
+    "two of them": ({}, {"at_least", "at_most"}),
+    "bfloat16": ({"dtype": "bfloat16"}, {"at_least", "at_most"}),
+    "the outer one is no half": ({"high": 0.1}, set()),
+    "the inner one is no half": ({"low": -0.1, "high": 65504.0}, {"at_most"}),
+    "no bfloat16": ({"dtype": "bfloat16", "high": 65504.0}, set()),
+    "more than a half can be": ({"high": 65536.0}, set()),
+    "the sums are read again": ({"kept": True}, set()),
+    "few rows": ({"block_M": 16, "block_N": 128}, {"at_least", "at_most"}),
+}
+
+
+@pytest.mark.parametrize("case", BOUNDS)
+def test_bounds_are_taken_of_rounded_pairs(
+    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the last bit what bounds before rounding give, of NaN, infinities and what overflows, too."""
+    defines, late = BOUNDS[case]
+    kind = TYPES[str(defines.get("dtype", "float16"))]
+    m, n, k = 136, 136, 72
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(x).astype(kind) for x in ((m, k), (k, n)))
+    a[3], a[4, 0], a[5], b[:, 9] = np.nan, np.inf, 6e4, 6e4
+    found: list[np.ndarray] = []
+    for way in ("late", "early"):
+        text = _text(tmp_path / way, "bounded", defines)
+        bounds = {x for x in ("at_least", "at_most") if f"unsigned {x}(" in text}
+        assert bounds == (late if way == "late" else set())
+        (kernel,) = tile2c.load(
+            tmp_path / way, "emulate", target=TARGET, check="races,memory"
+        ).values()
+        got = np.zeros((m, n), kind)
+        kernel(a, b, np.zeros((m, n), np.float32), got)
+        found.append(got.view(np.uint16))
+        monkeypatch.setattr(launch, "with_late_bounds", _as_they_stand)
+    np.testing.assert_array_equal(*found)
+
+
+def _as_they_stand(body: Sequence[Stmt], passages: dict[int, Passage], frames: Frames) -> Bounded:
+    return Bounded(body=tuple(body), passages=passages)

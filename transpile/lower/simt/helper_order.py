@@ -95,6 +95,7 @@ _ORDER = (
     "mma_wait",
     "pin",
     "packed_pair",
+    "pair_bound",
     "store_matrices",
 )
 

@@ -21,7 +21,7 @@
 //            min(sms, (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0
 //            and (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole
 //            lines of 128 bytes load as fast without
-//   text     sha256 c3d22919c3fb  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 0820ba15e15d  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -366,6 +366,12 @@ static __device__ unsigned packed_pair(float x, float y) {
     return reinterpret_cast<const unsigned&>(both);
 }
 
+// The larger of each of two values and a bound.
+static __device__ unsigned at_least(unsigned values, float bound) {
+    const half2 both = __hmax2(reinterpret_cast<const half2&>(values), __float2half2_rn(bound));
+    return reinterpret_cast<const unsigned&>(both);
+}
+
 // Writes four 8x8 matrices: lane l passes the address of row l % 8 of matrix l / 8.
 static __device__ void store_matrices(half* row, unsigned r0, unsigned r1, unsigned r2,
                                       unsigned r3) {
@@ -493,8 +499,7 @@ static __device__ void gemm_bias_relu_block(const TensorMap& A_map, const Tensor
         for (int n = 0; n < 16; ++n)
             for (int h = 0; h < 2; ++h)
                 for (int v = 0; v < 2; ++v)
-                    C_local[0][n][h * 2 + v] =
-                        fmaxf(C_local[0][n][h * 2 + v] + __half2float(bias_held[n][v]), 0.f);
+                    C_local[0][n][h * 2 + v] += __half2float(bias_held[n][v]);
 
         // T.copy(C_local, C[by * block_M, bx * block_N])
         tma_store_wait_read<0>();  // TMA has read the last part
@@ -503,10 +508,10 @@ static __device__ void gemm_bias_relu_block(const TensorMap& A_map, const Tensor
         for (int n = 0; n < 16; n += 2) {
             const int row = warp % 4 * 16 + lane % 16, col = n * 8 + lane / 16 * 8;
             store_matrices(&C_tile[warpgroup][col / 64][row][C_col(row, col % 64)],
-                           packed_pair(C_local[0][n][0], C_local[0][n][1]),
-                           packed_pair(C_local[0][n][2], C_local[0][n][3]),
-                           packed_pair(C_local[0][n + 1][0], C_local[0][n + 1][1]),
-                           packed_pair(C_local[0][n + 1][2], C_local[0][n + 1][3]));
+                           at_least(packed_pair(C_local[0][n][0], C_local[0][n][1]), 0.f),
+                           at_least(packed_pair(C_local[0][n][2], C_local[0][n][3]), 0.f),
+                           at_least(packed_pair(C_local[0][n + 1][0], C_local[0][n + 1][1]), 0.f),
+                           at_least(packed_pair(C_local[0][n + 1][2], C_local[0][n + 1][3]), 0.f));
         }
         publish_to_async();  // TMA will see what this thread wrote
         warpgroup_sync(warpgroup);  // the warpgroup's part is complete

@@ -30,6 +30,7 @@ from tile2c.transpile.lower.simt.hopper import memory
 from tile2c.transpile.lower.simt.hopper.alternate import with_turns
 from tile2c.transpile.lower.simt.hopper.consumer import ConsumerLowering, overwritten_sums
 from tile2c.transpile.lower.simt.hopper.early_loads import with_early_loads
+from tile2c.transpile.lower.simt.hopper.late_bounds import with_late_bounds
 from tile2c.transpile.lower.simt.hopper.multiply import name_groups
 from tile2c.transpile.lower.simt.hopper.neighbours import sharing_entries
 from tile2c.transpile.lower.simt.hopper.notes import role_notes
@@ -185,6 +186,8 @@ class WithRoles(Sides):
             empty = ctx.namer.ours(self.roles.kept.replace("_full", "_empty"), "kept_empty")
             visit = ctx.namer.ours("visit", "visit_of_tile")
             self.roles = replace(self.roles, again=Again(empty=empty, visit=visit))
+        out = with_late_bounds(statements, self.passages, self.frames)
+        statements, self.passages = out.body, out.passages
         self.bound = lower_scalars(ctx, self.roles.bound, Place(values={}))
         start, stop = convert(ctx, loop.start, Place(values={})), self.stop
         if self.parts is not None:

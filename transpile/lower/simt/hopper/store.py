@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import DTYPES, INT32
-from tile2c.transpile.ir.expr import Buffer, Expr, const
+from tile2c.transpile.ir.expr import BinaryOp, Buffer, Expr, const
 from tile2c.transpile.ir.forms import Copy, Pipelined, Region
 from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower import build as b
@@ -44,6 +44,14 @@ _TYPES = ("float16", "bfloat16")
 
 
 @record(kw_only=True)
+class Bound:
+    """`max` or `min` with a number that the tensor's type has."""
+
+    op: BinaryOp
+    value: Expr
+
+
+@record(kw_only=True)
 class Passage:
     """A copy of all sums of a product to a tensor of 16-bit elements."""
 
@@ -56,6 +64,7 @@ class Passage:
     # over the loaded tiles, which nobody needs any more.
     parts: int = 0
     tile: str = ""  # the name of that memory
+    bounds: tuple[Bound, ...] = ()  # taken of rounded pairs
 
     @property
     def columns(self) -> int:
@@ -369,7 +378,12 @@ def _pair(ctx: Context, passage: Passage, m: Expr, n: Expr, right: int, half: in
         )
         for v in (0, 1)
     ]
-    return CCall(dtype=DTYPES["uint32"], function="packed_pair", args=tuple(values))
+    pair = CCall(dtype=DTYPES["uint32"], function="packed_pair", args=tuple(values))
+    for bound in passage.bounds:
+        name = "at_least" if bound.op == "max" else "at_most"
+        ctx.need("pair_bound", type=kind.name, op=bound.op, name=name)
+        pair = CCall(dtype=DTYPES["uint32"], function=name, args=(pair, bound.value))
+    return pair
 
 
 def _send(ctx: Context, passage: Passage, tile: str, part: Expr) -> CStmt:
