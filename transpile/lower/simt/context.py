@@ -89,7 +89,6 @@ class Context:
     aligned_fragments: set[str] = field(default_factory=set)  # moved as vectors
     harmless: set[int] = field(default_factory=set)  # reductions that padding does not change: ids
     own_parts: set[str] = field(default_factory=set)  # fragments that threads gather in, each alone
-    partial_swizzle: set[str] = field(default_factory=set)  # tiles accessed below a chunk
     helpers: dict[str, Helper] = field(default_factory=dict)
     kinds: dict[Hashable, str] = field(default_factory=dict)  # helpers of several kinds: names
     copies: dict[tuple[int, CopyKind], str] = field(

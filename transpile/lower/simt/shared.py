@@ -228,5 +228,4 @@ def swizzle_helpers(ctx: Context) -> None:
             chunk=layout.chunk,
             divide=layout.divide,
             modulus=layout.modulus,
-            partial=not ctx.partial_swizzle.isdisjoint(tiles),
         )

@@ -243,7 +243,7 @@ def shared_element(
 ) -> Element:
     """`A_shared[slot][i][A_col(i, k)]`: the tile's layout is said by its function, once.
 
-    `whole`: the column is surely a multiple of the layout's chunk, the row of its group.
+    `whole`: the row is surely a multiple of the layout's group.
     """
     subscripts = [convert(ctx, part, place) for part in index]
     layout = ctx.shared.get(buffer.name)
@@ -255,8 +255,6 @@ def shared_element(
         subscripts[-2:] = [b.div(row, together), place_of, inside]
     elif layout is not None and layout.swizzled:
         row, column = subscripts[-2], subscripts[-1]
-        if not whole:
-            ctx.partial_swizzle.add(buffer.name)
         if layout.slab:
             width = const(layout.slab)
             subscripts[-2:] = [b.div(column, width), row, column]

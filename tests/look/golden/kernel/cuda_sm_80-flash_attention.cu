@@ -7,7 +7,7 @@
 //            memory
 //   sizes    batch, heads, seq_q and seq_kv are free
 //   needs    Q, K, V and O at multiples of 16 bytes, seq_kv >= seq_q
-//   text     sha256 bce96137e2b8  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 965c6af42a90  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -26,9 +26,7 @@ constexpr float infinity = __builtin_bit_cast(float, 0x7f800000);
 
 // Q_shared, K_shared, V_shared and O_tile: chunk c of 8 elements of a row lies at c ^ row % 8, so
 // that rows that are read together fall into different groups of banks.
-static __device__ int tile_col(unsigned row, unsigned col) {
-    return (col / 8 ^ row % 8) * 8 + col % 8;
-}
+static __device__ int tile_col(unsigned row, unsigned col) { return col ^ row % 8 * 8; }
 
 struct Shared {
     union {  // in the same bytes, one after the other: Q_shared, then O_tile
@@ -68,9 +66,11 @@ static __device__ void load_whole_vector(T (&dst)[n], const T* src, int valid) {
     *reinterpret_cast<Pack<T, n>*>(dst) = read;
 }
 
-// Rounds two neighbours together and writes them in one access.
+// Rounds two neighbours together and writes them in one access. Volatile spares compilers from
+// comparing each of many such stores with all the others.
 static __device__ void store_pair(half* dst, float x, float y) {
-    *reinterpret_cast<half2*>(dst) = __floats2half2_rn(x, y);
+    const half2 pair = __floats2half2_rn(x, y);
+    *reinterpret_cast<volatile unsigned*>(dst) = reinterpret_cast<const unsigned&>(pair);
 }
 
 // Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin int4_gemm.cu -o int4_gemm.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 416c1af08ed0  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 51e611b741e7  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int group_size = 128;
@@ -25,9 +25,7 @@ constexpr int num_stages = 3;
 
 // A_shared, W_shared and C_tile: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows
 // that are read together fall into different groups of banks.
-static __device__ int tile_col(unsigned row, unsigned col) {
-    return (col / 8 ^ row % 8) * 8 + col % 8;
-}
+static __device__ int tile_col(unsigned row, unsigned col) { return col ^ row % 8 * 8; }
 
 struct Shared {
     union {  // in the same bytes, one after the other: A_shared, then C_tile
@@ -70,9 +68,11 @@ static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) 
     }
 }
 
-// Rounds two neighbours together and writes them in one access.
+// Rounds two neighbours together and writes them in one access. Volatile spares compilers from
+// comparing each of many such stores with all the others.
 static __device__ void store_pair(half* dst, float x, float y) {
-    *reinterpret_cast<half2*>(dst) = __floats2half2_rn(x, y);
+    const half2 pair = __floats2half2_rn(x, y);
+    *reinterpret_cast<volatile unsigned*>(dst) = reinterpret_cast<const unsigned&>(pair);
 }
 
 // Element v of a row, or zero past `valid`. No branch: loads of many elements are under way

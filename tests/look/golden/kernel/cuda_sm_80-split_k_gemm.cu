@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin split_k_gemm.cu -o split_k_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, 8), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 89b142f0ef96  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 d10fef85b866  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int split_k = 8;
@@ -25,11 +25,11 @@ constexpr int num_stages = 3;
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
-static __device__ int A_col(unsigned row, unsigned col) { return (col / 8 ^ row / 2 % 4) * 8; }
+static __device__ int A_col(unsigned row, unsigned col) { return col ^ row / 2 % 4 * 8; }
 
 // B_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
 // fall into different groups of banks.
-static __device__ int B_col(unsigned row, unsigned col) { return (col / 8 ^ row % 8) * 8; }
+static __device__ int B_col(unsigned row, unsigned col) { return col ^ row % 8 * 8; }
 
 // `n` neighbours that move in one access.
 template <typename T, int n>

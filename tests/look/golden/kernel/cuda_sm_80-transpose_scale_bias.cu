@@ -6,7 +6,7 @@
 //            -o transpose_scale_bias.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 256, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 f40371299e7a  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 3e367220fdc0  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 64;
@@ -18,9 +18,7 @@ constexpr float scale = 0.5f;
 
 // tile: chunk c of 8 elements of a row lies at c ^ row / 8 % 8, so that rows that are read together
 // fall into different groups of banks.
-static __device__ int tile_col(unsigned row, unsigned col) {
-    return (col / 8 ^ row / 8 % 8) * 8 + col % 8;
-}
+static __device__ int tile_col(unsigned row, unsigned col) { return col ^ row / 8 % 8 * 8; }
 
 // `n` neighbours that move in one access.
 template <typename T, int n>

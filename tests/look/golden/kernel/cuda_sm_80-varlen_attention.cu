@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    total, heads and edges are free
 //   needs    Q, K and V at multiples of 16 bytes
-//   text     sha256 5078d1ff8c73  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 b2454934bbae  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -23,7 +23,7 @@ constexpr float infinity = __builtin_bit_cast(float, 0x7f800000);
 
 // Q_shared, K_shared and V_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows
 // that are read together fall into different groups of banks.
-static __device__ int tile_col(unsigned row, unsigned col) { return (col / 8 ^ row % 8) * 8; }
+static __device__ int tile_col(unsigned row, unsigned col) { return col ^ row % 8 * 8; }
 
 struct Shared {
     alignas(128) half Q_shared[block_M][dim];  // 32 KiB

@@ -22,7 +22,7 @@
 //            (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0 and
 //            (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole lines of
 //            128 bytes load as fast without
-//   text     sha256 55ebc8117af8  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 af70610827c8  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -39,15 +39,15 @@ constexpr int ring_stages = 6;
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
-static __device__ int A_col(unsigned row, unsigned col) { return (col / 8 ^ row / 2 % 4) * 8; }
+static __device__ int A_col(unsigned row, unsigned col) { return col ^ row / 2 % 4 * 8; }
 
 // B_shared: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
 // fall into different groups of banks.
-static __device__ int B_col(unsigned row, unsigned col) { return (col / 8 ^ row % 8) * 8; }
+static __device__ int B_col(unsigned row, unsigned col) { return col ^ row % 8 * 8; }
 
 // C_tile: chunk c of 8 elements of a row lies at c ^ row % 8, so that rows that are read together
 // fall into different groups of banks.
-static __device__ int C_col(unsigned row, unsigned col) { return (col / 8 ^ row % 8) * 8; }
+static __device__ int C_col(unsigned row, unsigned col) { return col ^ row % 8 * 8; }
 
 struct Shared {
     alignas(1024) half A_shared[ring_stages][block_M][32];  // 48 KiB

@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm.hip -o gemm.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 8453ffd8cfdc  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 c138b2d15f87  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
@@ -21,7 +21,7 @@ typedef _Float16 half8 __attribute__((ext_vector_type(8)));
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
 // together fall into different groups of banks.
-static __device__ int A_col(unsigned row, unsigned col) { return (col / 8 ^ row / 2 % 4) * 8; }
+static __device__ int A_col(unsigned row, unsigned col) { return col ^ row / 2 % 4 * 8; }
 
 // B_shared: 8 rows of a column lie together, as a matrix operand takes them. Columns change places
 // within groups of 8, so that lanes that write neighbours meet different groups of banks.
