@@ -150,7 +150,15 @@ class CPrinter:
             raise TypeError(f"{function} of {dtype} has no spelling in this dialect")
         if dtype.name == "int64" and function in ("min", "max"):
             return f"{name}({', '.join(self._long(arg) for arg in args)})", _PRIMARY
-        return f"{name}({self._args(args)})", _PRIMARY
+        text = f"{name}({self._args(args)})"
+        if function == "abs" and dtype.kind == "int" and dtype.bits < 32:
+            return self._as(dtype, text)  # an int in C: of -128 it would be 128
+        return text, _PRIMARY
+
+    def _as(self, dtype: DType, text: str) -> tuple[str, int]:
+        """The call as a value of the type; `signed char(x)` is no C."""
+        name = self.type_name(dtype)
+        return (f"({name}){text}", _UNARY) if " " in name else (f"{name}({text})", _PRIMARY)
 
     def _of_argument(self, function: str, arg: Expr) -> tuple[str, int]:
         """A function whose result has a type of its own: the argument's says how it is spelled."""

@@ -32,6 +32,7 @@ from tile2c.transpile.lower.cores.conversions import no_conversion
 from tile2c.transpile.lower.cores.elements import Elements
 from tile2c.transpile.lower.cores.functions import Functions
 from tile2c.transpile.lower.cores.masks import Masks
+from tile2c.transpile.lower.cores.narrowed import Narrowed
 from tile2c.transpile.lower.cores.plan import ReadElement
 from tile2c.transpile.lower.cores.shifts import is_shift, shifted
 from tile2c.transpile.lower.cores.values import Kind, Value, join
@@ -101,7 +102,9 @@ class Vectors(Elements):
         if isinstance(expr, Var):
             return self.variable(expr)
         if isinstance(expr, Cast):
-            return self.cast(self.evaluate(expr.a), expr.dtype, want, expr.span)
+            wrapped = Narrowed(self).value(expr)
+            value = self.evaluate(expr.a) if wrapped is None else wrapped
+            return self.cast(value, expr.dtype, want, expr.span)
         if self.is_held(expr.dtype) and isinstance(expr, Binary | Unary | Call | Select):
             return self.held(expr)
         if isinstance(expr, Select):

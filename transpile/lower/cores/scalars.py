@@ -107,6 +107,8 @@ class Scalars:
             zero = Const(dtype=known.dtype, value=0)
             negative = Compare(dtype=BOOL, op="<", a=known, b=zero)
             minus = _unary(Unary(dtype=inner.dtype, op="-", a=inner), inner)
+            if inner.dtype.is_integer and inner.dtype.bits < 32:
+                minus = Cast(dtype=inner.dtype, a=minus)
             return Select(dtype=inner.dtype, condition=negative, a=minus, b=inner)
         what = expr.function if isinstance(expr, Call) else type(expr).__name__.lower()
         raise failure(

@@ -38,10 +38,10 @@ def shifted(expr: Binary, vectors: Vectors) -> Value:
         a = vectors.cast(vectors.evaluate(inside), FLOAT32, None, expr.span)
     if expr.op == ">>":  # towards minus infinity, as the sign's copies fill up
         return vectors.unary("Floor", vectors.scaled(a, 2.0**-amount, None), None)
-    return _wrapped(vectors.scaled(a, 2.0**amount, None), expr.dtype, vectors)
+    return wrapped(vectors.scaled(a, 2.0**amount, None), expr.dtype, vectors)
 
 
-def _wrapped(value: Value, dtype: DType, vectors: Vectors) -> Value:
+def wrapped(value: Value, dtype: DType, vectors: Vectors) -> Value:
     """value - 2**bits * floor((value + half) / 2**bits), what is left of it in `dtype`."""
     whole = float(2**dtype.bits)
     half = 2.0 ** (dtype.bits - 1) if dtype.kind == "int" else 0.0
