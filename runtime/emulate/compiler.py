@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import re
@@ -20,7 +21,7 @@ from pathlib import Path
 from tile2c.runtime.emulate.arch import Arch
 from tile2c.runtime.emulate.text.rewrite import TextError, hide_includes, rewrite
 from tile2c.runtime.errors import BackendUnavailable, KernelError
-from tile2c.transpile.user_cache import user_cache
+from tile2c.transpile.user_cache import is_kept, keep, made_folder, user_cache
 
 _HERE = Path(__file__).parent
 INCLUDE = _HERE / "include"
@@ -55,10 +56,32 @@ def find_compiler() -> str:
 
 
 def cache_folder() -> Path:
-    """Where modules are kept; TILE2C_CACHE overrides the user's cache folder."""
+    """Where modules are kept; TILE2C_CACHE overrides the user's cache folder.
+
+    Where it cannot be made, or others can write to it, a folder of this process alone: that costs time
+    and nothing else.
+    """
     folder = user_cache("emulate")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        if not made_folder(folder):
+            return _passing_folder(folder, "is not used: others can write to it")
+    except OSError as error:
+        return _passing_folder(folder, f"cannot be made ({error.strerror or error})")
     return folder
+
+
+@cache
+def _passing_folder(wanted: Path, reason: str) -> Path:
+    """A folder that is gone when the process ends."""
+    print(
+        f"tile2c: {wanted} {reason}, so what is compiled now is not kept; TILE2C_CACHE names another "
+        "folder",
+        file=sys.stderr,
+        flush=True,
+    )
+    folder = tempfile.mkdtemp(prefix="tile2c-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _digest(parts: Iterable[bytes]) -> str:
@@ -112,7 +135,7 @@ def _object(source: Path, headers: str) -> Path:
     command = [find_compiler(), *_LIBRARY_FLAGS, level, "-c", str(source)]
     state = _digest([headers.encode(), level.encode(), source.name.encode(), source.read_bytes()])
     target = cache_folder() / f"object-{source.stem}-{state}.o"
-    if target.exists():
+    if is_kept(target):
         return target
     with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch:
         done = _run([*command, "-o", f"{scratch}/made.o"])
@@ -120,7 +143,7 @@ def _object(source: Path, headers: str) -> Path:
             raise BackendUnavailable(
                 f"the host's compiler cannot build the emulator: {done.stderr.strip()[:2000]}"
             )
-        os.replace(f"{scratch}/made.o", target)
+        keep(f"{scratch}/made.o", target)
     return target
 
 
@@ -144,7 +167,7 @@ def _told_if_slow() -> Iterator[None]:
 def _library() -> Path:
     """The runtime, compiled once for each version of its sources."""
     target = cache_folder() / f"runtime-{_sources_digest()}.a"
-    if target.exists():
+    if is_kept(target):
         return target
     headers = _digest(_header_parts())
     sources = [path for name in _LIBRARY_FOLDERS for path in sorted((_HERE / name).glob("*.cpp"))]
@@ -152,9 +175,19 @@ def _library() -> Path:
         objects = list(pool.map(lambda source: _object(source, headers), sources))
     with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch:
         made = f"{scratch}/runtime.a"
-        _run(["ar", "rcs", made, *map(str, objects)])
-        os.replace(made, target)
+        done = _run(["ar", "rcs", made, *map(str, objects)])
+        if done.returncode:
+            raise BackendUnavailable(
+                f"`ar` cannot build the emulator's library: {done.stderr.strip()[:2000]}"
+            )
+        keep(made, target)
     return target
+
+
+def _forget_library() -> None:
+    """Removes what the runtime is made of: a file of the cache may be damaged, as by a full disk."""
+    for path in [*cache_folder().glob("object-*.o"), *cache_folder().glob("runtime-*.a")]:
+        path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +273,7 @@ def build(request: BuildRequest) -> Path:
     )
     identity = (*identity, _sources_digest(), _text_step_digest())
     target = cache_folder() / f"kernel-{_digest(part.encode() for part in identity)}.so"
-    if target.exists():
+    if is_kept(target):
         return target
     try:
         source = rewrite(_preprocess(request), request.arch.name, request.instances)
@@ -259,11 +292,14 @@ def build(request: BuildRequest) -> Path:
         link_it = [find_compiler(), "-shared", "-Wl,-Bsymbolic", compiled, str(library), "-o", made]
         # Its name is what line tables call it.
         Path(scratch, "kernel").write_text(source, encoding="utf-8")
-        for command in (compile_it, link_it):
-            done = _run(command, folder=scratch)
-            if done.returncode:
-                raise _refuse(request, done.stderr)
-        os.replace(made, target)
+        done = _run(compile_it, folder=scratch)
+        if not done.returncode and _run(link_it, folder=scratch).returncode:
+            _forget_library()
+            _library()
+            done = _run(link_it, folder=scratch)
+        if done.returncode:
+            raise _refuse(request, done.stderr)
+        keep(made, target)
     return target
 
 

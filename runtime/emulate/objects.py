@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from tile2c.runtime.errors import CompileError
+from tile2c.transpile.user_cache import made_folder, write_kept
 
 TIMEOUT = 300  # seconds
 
@@ -36,11 +36,8 @@ def compile_unit(
             raise CompileError(f"{file_name}: {error}") from error
         if done.returncode:
             raise CompileError(f"{file_name} does not compile for emulation\n{done.stderr.strip()}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(made.read_bytes())
-        os.replace(temporary, target)
+        made_folder(target.parent)
+        write_kept(target, made.read_bytes())
 
 
 def digest(parts: Sequence[str]) -> str:

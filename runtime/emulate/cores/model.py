@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from tile2c.runtime.emulate.compiler import cache_folder, find_compiler
 from tile2c.runtime.emulate.objects import compile_unit, digest
+from tile2c.transpile.user_cache import is_kept
 
 _EMULATE = Path(__file__).resolve().parent.parent
 _SHARED = _EMULATE / "cores"
@@ -51,7 +52,7 @@ class Model:
         words = (*KERNEL_FLAGS, *self.flags, *macros)
         key = digest([unit, compiler, *words, *flags, *names, _state(self)])
         target = self._cache() / f"{key}.so"
-        if not target.exists():
+        if not is_kept(target):
             prepared = self._prepared(compiler, header, macros) if header else ()
             own = (*words, *prepared, *self._includes(), *flags)
             with TemporaryDirectory(prefix="tile2c-") as folder:
@@ -75,7 +76,7 @@ class Model:
         key = digest([_state(self), compiler, *KERNEL_FLAGS, *self.flags, *macros])
         folder = self._cache() / f"headers-{key}"
         target = folder / "prepared.h.gch"
-        if not target.exists():
+        if not is_kept(target):
             words = (*KERNEL_FLAGS, *self.flags, *macros)
             flags = (*words, "-x", "c++-header", *self._includes())
             compile_unit(compiler, flags, f'#include "{header}"\n', target, [], header)
@@ -102,7 +103,7 @@ def _objects(model: Model, compiler: str) -> tuple[Path, ...]:
 
     def made(source: Path) -> Path:
         target = model._cache() / f"{source.stem}-{key}.o"
-        if not target.exists():
+        if not is_kept(target):
             level = ("-O1",) if source.stem in _LONG else ()
             flags = (*_OWN_FLAGS, *level, "-c", *model._includes())
             compile_unit(compiler, flags, source.read_text("utf-8"), target, [], source.name)
