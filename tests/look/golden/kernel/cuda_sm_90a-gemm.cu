@@ -22,7 +22,7 @@
 //            (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0 and
 //            (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole lines of
 //            128 bytes load as fast without
-//   text     sha256 af70610827c8  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5f2af18598a8  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -366,6 +366,18 @@ static __device__ void gemm_block(const TensorMap& A_map, const TensorMap& B_map
     const int tiles_x = (N + block_N - 1) / block_N, tiles_y = (M + block_M - 1) / block_M;
     const int ko_end = (K + block_K - 1) / block_K;
 
+    // Neighbouring blocks share rows of A and columns of B while these are in the cache.
+    // T.use_swizzle(10): panels of 8 rows, as blocks stay and take 132 tiles at a time, which then
+    // read the fewest bytes
+    auto find_tile = [&](int tile, int& bx, int& by) {
+        const int panel_size = 8;  // rows of tiles
+        const int panel = tile / (panel_size * tiles_x);
+        const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
+        const int within = tile % (panel_size * tiles_x);
+        bx = within / panel_rows;
+        by = panel * panel_size + within % panel_rows;
+    };
+
     // Blocks of a cluster read the same B_shared: each loads its part for all of them.
     const int rank = blockIdx.x % cluster_size;
     if (threadIdx.x == 0) {
@@ -393,15 +405,8 @@ static __device__ void gemm_block(const TensorMap& A_map, const TensorMap& B_map
         fewer_registers<24>();
         if (threadIdx.x == 256) {
             for (int tile = blockIdx.x; tile < tiles_x * tiles_y; tile += gridDim.x) {
-                // Neighbouring blocks share rows of A and columns of B while these are in the
-                // cache.
-                // T.use_swizzle(10): panels of 8 rows, as blocks stay and take 132 tiles at a time,
-                // which then read the fewest bytes
-                const int panel_size = 8;  // rows of tiles
-                const int panel = tile / (panel_size * tiles_x);
-                const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
-                const int within = tile % (panel_size * tiles_x);
-                const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
+                int bx, by;
+                find_tile(tile, bx, by);
                 // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
                 for (int ko = 0; ko < ko_end; ++ko) {
                     // every consumer warp has read what the stage held
@@ -433,11 +438,8 @@ static __device__ void gemm_block(const TensorMap& A_map, const TensorMap& B_map
     const int group_m = warpgroup * 64;
 
     for (int tile = blockIdx.x; tile < tiles_x * tiles_y; tile += gridDim.x) {
-        const int panel_size = 8;  // rows of tiles
-        const int panel = tile / (panel_size * tiles_x);
-        const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
-        const int within = tile % (panel_size * tiles_x);
-        const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
+        int bx, by;
+        find_tile(tile, bx, by);
         // [block_M, block_N] over the block; T.clear(C_local): the first product overwrites
         float C_local[1][16][4];
 

@@ -21,7 +21,7 @@
 //            min(sms, (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0
 //            and (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole
 //            lines of 128 bytes load as fast without
-//   text     sha256 c35629642209  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 e7e20d84b1d8  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -393,6 +393,16 @@ static __device__ void gemm_bias_relu_block(const TensorMap& A_map, const Tensor
     const int tiles_x = (N + block_N - 1) / block_N, tiles_y = (M + block_M - 1) / block_M;
     const int ko_end = (K + block_K - 1) / block_K;
 
+    // Panels of 8 rows of tiles: blocks that run together share operands
+    auto find_tile = [&](int tile, int& bx, int& by) {
+        const int panel_size = 8;  // rows of tiles
+        const int panel = tile / (panel_size * tiles_x);
+        const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
+        const int within = tile % (panel_size * tiles_x);
+        bx = within / panel_rows;
+        by = panel * panel_size + within % panel_rows;
+    };
+
     // Blocks of a cluster read the same B_shared: each loads its part for all of them.
     const int rank = blockIdx.x % cluster_size;
     if (threadIdx.x == 0) {
@@ -420,12 +430,8 @@ static __device__ void gemm_bias_relu_block(const TensorMap& A_map, const Tensor
         fewer_registers<24>();
         if (threadIdx.x == 256) {
             for (int tile = blockIdx.x; tile < tiles_x * tiles_y; tile += gridDim.x) {
-                // Panels of 8 rows of tiles: blocks that run together share operands
-                const int panel_size = 8;  // rows of tiles
-                const int panel = tile / (panel_size * tiles_x);
-                const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
-                const int within = tile % (panel_size * tiles_x);
-                const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
+                int bx, by;
+                find_tile(tile, bx, by);
                 // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
                 for (int ko = 0; ko < ko_end; ++ko) {
                     // every consumer warp has read what the stage held
@@ -457,11 +463,8 @@ static __device__ void gemm_bias_relu_block(const TensorMap& A_map, const Tensor
     const int group_m = warpgroup * 64;
 
     for (int tile = blockIdx.x; tile < tiles_x * tiles_y; tile += gridDim.x) {
-        const int panel_size = 8;  // rows of tiles
-        const int panel = tile / (panel_size * tiles_x);
-        const int panel_rows = min(panel_size, tiles_y - panel * panel_size);
-        const int within = tile % (panel_size * tiles_x);
-        const int bx = within / panel_rows, by = panel * panel_size + within % panel_rows;
+        int bx, by;
+        find_tile(tile, bx, by);
         // [block_M, block_N] over the block; T.clear(C_local): the first product overwrites
         float C_local[1][16][4];
         __align__(4) half bias_held[16][2];  // [block_N] over the block

@@ -37,6 +37,7 @@ from tile2c.transpile.lower.simt.hopper.roles import Roles, TileLoad
 from tile2c.transpile.lower.simt.hopper.stay import (
     Turns,
     names_bound,
+    place_of_tile,
     split_by_tile,
     without_comments,
 )
@@ -109,10 +110,13 @@ class Sides(ordinary.LoweredLaunch):
         ends = [self.stop_line] if self.stop_line else []
         inside = self.pairs is not None or bool(names_in(ends) & names_bound([self.bound]))
         own = [*self.bound, *(ends if inside else ())]
-        indices = [
-            [*self._named_order(turns.indices((*own, *part))), *own]
-            for part in (self.producer, steps)
+        orders = [
+            self._named_order(turns.indices((*own, *part))) for part in (self.producer, steps)
         ]
+        found: list[CStmt] = []
+        if self.pairs is None:
+            found, orders = place_of_tile(ctx, turns.names, orders)
+        indices = [[*lines, *own] for lines in orders]
         one_tile = {var.name for var in ctx.launch.blocks} | names_bound(indices) | turns.names
         loads = turns.loop((*indices[0], *self.producer))
         names, own_names = split_by_tile(self._prologue(steps), one_tile)
@@ -124,6 +128,7 @@ class Sides(ordinary.LoweredLaunch):
         head = [*turns.counts, *(() if inside else ends)]
         return [
             *([Section(body=tuple(head))] if head else []),
+            *([Section(body=tuple(found))] if found else []),
             self._barriers(),
             self._producer((loads,)),
             *self._share(consumer=True),

@@ -16,8 +16,9 @@ from tile2c.transpile.ir.expr import Binary, Expr, Var, const
 from tile2c.transpile.ir.forms import Jump, Stmt
 from tile2c.transpile.ir.walk import statements
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.plan import Choice, CStmt, Declarator, Local, Loop
+from tile2c.transpile.lower.plan import Assign, Choice, CStmt, Declarator, Lambda, Local, Loop
 from tile2c.transpile.lower.simt.context import Context
+from tile2c.transpile.lower.simt.hopper.calls import do
 from tile2c.transpile.lower.simt.hopper.long_first import mentions
 from tile2c.transpile.lower.simt.hopper.panels import BLOCKS
 from tile2c.transpile.lower.simt.hopper.roles import Roles
@@ -27,6 +28,7 @@ from tile2c.transpile.lower.simt.unread import shared_tiles
 from tile2c.transpile.lower.simt.uses import names_in
 from tile2c.transpile.lower.simt.values import Place, convert
 
+_FEW_LINES = 3  # that may be said twice
 _REASON = "Blocks stay and take tiles in turn: the next one loads while the last is stored."
 
 
@@ -119,6 +121,35 @@ class Turns:
             body=tuple(body),
             dtype=INT32,
         )
+
+
+def place_of_tile(
+    ctx: Context, numbers: set[str], indices: Sequence[Sequence[CStmt]]
+) -> tuple[list[CStmt], list[list[CStmt]]]:
+    """The lines in which both roles find a tile's place, as a function, and what each then says.
+
+    `numbers`: the name of the tile's number. The lines stay where they are few, or differ.
+    """
+    (tile,) = numbers
+    first, *others = (list(lines) for lines in indices)
+    blocks = {var.name for var in ctx.launch.blocks}
+    if len(first) < _FEW_LINES or any(lines != first for lines in others):
+        return [], [first, *others]
+    body: list[CStmt] = []
+    found: list[str] = []
+    for line in without_comments(first):
+        assert isinstance(line, Local)
+        own = [name for name in line.names if name.name in blocks]
+        found += [name.name for name in own]
+        rest = tuple(name for name in line.names if name.name not in blocks)
+        body += [replace(line, names=rest)] if rest else []
+        body += [Assign(target=b.local(name.name), value=name.value) for name in own if name.value]
+    name = ctx.namer.ours("find_tile", "find_tile_of_grid")
+    params = (f"int {tile}", *(f"int& {x}" for x in found))
+    function = Lambda(name=name, params=params, body=tuple(body), comments=first[0].comments)
+    places = Local(dtype=INT32, names=tuple(Declarator(name=x) for x in found), const=False)
+    call = do(name, b.local(tile), *(b.local(x) for x in found))
+    return [function], [[places, call] for _ in indices]
 
 
 def names_bound(indices: Sequence[Sequence[CStmt]]) -> set[str]:
