@@ -74,8 +74,9 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
     several = len(request.targets) > 1 if request.several is None else request.several
     for kernel, function, names in _functions_by_target(request, diagnostics):
         for name in names:
-            target = targets.find(name)
-            plan = _attempt(diagnostics, lower.lower, function, target, diagnostics)
+            target, own = targets.find(name), Diagnostics()
+            plan = _attempt(own, lower.lower, function, target, own)
+            _tell(diagnostics, own)
             if plan is not None:
                 text = render.render(
                     plan,
@@ -181,7 +182,7 @@ def functions(
     """
     for kernel, function, problems in _built(request, diagnostics):
         if function is not None:
-            diagnostics.items.extend(problems.items)
+            _tell(diagnostics, problems)
             yield kernel, _with_options(request, kernel, function)
         else:
             diagnostics.items.extend(_blamed(request, kernel, problems).items)
@@ -300,6 +301,16 @@ def _on_device(request: Request, defines: Defines) -> Defines:
     if request.device is not None:
         return replace(defines, device=request.device)
     return replace(defines, device=Device(request.targets[0])) if request.targets else defines
+
+
+def _tell(diagnostics: Diagnostics, found: Diagnostics) -> None:
+    """Adds what is said of a kernel, but no warnings where statements of the file were refused: what is
+    left makes no sense without them."""
+    errors = [x for x in diagnostics.items if x.severity is Severity.ERROR and x.code < "T2C4"]
+    wrong = {item.span.file for item in errors if item.span is not None}
+    for item in found.items:
+        if item.severity is Severity.ERROR or item.span is None or item.span.file not in wrong:
+            diagnostics.add(item)
 
 
 def _attempt(

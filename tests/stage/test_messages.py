@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tile2c.transpile.cli.main import main
 
 Make = Callable[..., Any]
 
@@ -340,3 +342,49 @@ def test_a_wrong_define_is_told_once(program: Make, defines: tuple[str, ...], no
 def test_errors_of_the_source_are_all_told_whatever_is_defined(program: Make) -> None:
     text = SCALE.replace("T.copy(", "T.copyy(")
     assert program(text, "dim=64").codes == ["T2C202", "T2C202"]
+
+
+WRONG_TYPE = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def scaled(N, dtype="float17"):
+    @T.prim_func
+    def main(A: T.Tensor((N,), dtype), B: T.Tensor((N,), dtype)):
+        with T.Kernel(T.ceildiv(N, 64), threads=64) as bx:
+            tile = T.alloc_shared((64,), dtype)
+            sums = T.alloc_fragment((64,), "float32")
+            T.clear(sums)
+            for i in T.Parallel(64):
+                sums[i] += tile[i]
+            T.copy(sums, B[bx * 64])
+    return main
+
+
+@tilelang.jit
+def other(N):
+    @T.prim_func
+    def main(A: T.Tensor((N,), "float18"), B: T.Tensor((N,), "float18")):
+        with T.Kernel(T.ceildiv(N, 64), threads=64) as bx:
+            T.copy(A[bx * 64], B[bx * 64])
+    return main
+
+
+scaled(T.dynamic("N"))
+other(T.dynamic("N"))
+"""
+
+
+def test_a_wrong_type_that_a_name_holds_is_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that is written out is a fault at each place; nothing is said of what was left out for it."""
+    source = tmp_path / "types.py"
+    source.write_text(WRONG_TYPE)
+    assert main([str(source), "-o", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().err
+    assert told.count("'float17' is not an element type") == 1
+    assert told.count("'float18' is not an element type") == 2
+    assert "warning" not in told

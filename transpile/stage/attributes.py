@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
+from tile2c.transpile.diagnostics import InputError
 from tile2c.transpile.record import record
 from tile2c.transpile.stage import expressions as ex
 from tile2c.transpile.stage import host_functions, library
@@ -103,7 +104,11 @@ class Attributes(Subscripts):
         self.need_decided(value, node, "an element type")
         if found is None:
             message = f"{describe(value)} is not an element type"
-            raise self.fail("T2C211", message, node, help=self._element_types(value))
+            error = self.fail("T2C211", message, node, help=self._element_types(value))
+            if not isinstance(value, str) or _spelled(value, node):
+                raise error
+            # A name holds it: whatever else asks for that name is told nothing new.
+            raise InputError(self.wrong_types.setdefault(value, error.diagnostic))
         return found
 
     def _element_types(self, value: Value) -> str | None:
@@ -310,3 +315,9 @@ class Attributes(Subscripts):
     ) -> Value:
         """Calls a value of any kind at build time."""
         raise NotImplementedError
+
+
+def _spelled(value: str, node: ast.AST | None) -> bool:
+    """Whether the text stands in the program at this place."""
+    inside = () if node is None else ast.walk(node)
+    return any(isinstance(part, ast.Constant) and part.value == value for part in inside)

@@ -63,6 +63,8 @@ class State:
     tracing: bool = False
     device: Device = field(default_factory=Device)  # of the target, for programs that ask for it
     stopped: Diagnostic | None = None  # why a module was not executed to its end
+    # By the text that names hold where an element type is asked for: where it was asked for first.
+    wrong_types: dict[str, Diagnostic] = field(default_factory=dict)
 
     def span(self, node: ast.AST | None) -> Span | None:
         return None if node is None else self.frame.source.span(node)
