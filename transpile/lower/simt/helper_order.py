@@ -23,6 +23,8 @@ _ORDER = (
     "load_whole_vector",
     "load_words",
     "store_whole_vector",
+    "load_elements",
+    "store_elements",
     "store_pair",
     "load_below",
     "copy_async",

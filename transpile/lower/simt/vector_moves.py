@@ -342,6 +342,11 @@ class VectorMoves:
         template: tuple[Expr, ...] = ()
         if buffer.scope == "global":
             self.ctx.require_alignment(buffer, index, self.last, self.it.width)
+            if self.ctx.unaligned:
+                helper = helper.replace("_vector", "_elements")
+                self.ctx.need(helper, tail=valid is not None)
+                args = args if valid is None else (*args, valid)
+                return CCall(dtype=INT32, function=helper, args=args)
             if self.ctx.variant:
                 template = (b.local("aligned"),)
         self.ctx.need("pack")

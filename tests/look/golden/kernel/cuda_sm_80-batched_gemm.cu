@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin batched_gemm.cu -o batched_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, batch), block 128, no dynamic shared memory
 //   sizes    batch, M, N and K are free
-//   text     sha256 f1b700774c76  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 4c3cce4cfdeb  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -13,7 +13,7 @@ constexpr int block_N = 128;
 constexpr int block_K = 32;
 constexpr int num_stages = 3;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 // Unrolled, such a loop would only be more code to fetch.

@@ -7,7 +7,7 @@
 //            memory
 //   sizes    batch, heads, seq_q and seq_kv are free
 //   needs    Q, K, V and O at multiples of 16 bytes, seq_kv >= seq_q
-//   text     sha256 965c6af42a90  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 4450527b60cf  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -16,7 +16,7 @@ constexpr int block_N = 32;
 constexpr int num_stages = 2;
 constexpr float scale = 0.12751743074602467f;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 // Unrolled, such a loop would only be more code to fetch.

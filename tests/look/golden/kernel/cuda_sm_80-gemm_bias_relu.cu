@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm_bias_relu.cu -o gemm_bias_relu.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 024916f74054  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 eda966252312  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -13,7 +13,7 @@ constexpr int block_N = 128;
 constexpr int block_K = 32;
 constexpr int num_stages = 3;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 // Unrolled, such a loop would only be more code to fetch.

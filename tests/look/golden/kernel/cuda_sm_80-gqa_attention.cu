@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    batch, length and kv_heads are free
 //   needs    Q, K, V and O at multiples of 16 bytes
-//   text     sha256 b98889ee1fd2  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 cbb6cba2b223  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int groups = 4;
@@ -17,7 +17,7 @@ constexpr int block_N = 32;
 constexpr int num_stages = 2;
 constexpr float scale = 0.12751743074602467f;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 // Unrolled, such a loop would only be more code to fetch.

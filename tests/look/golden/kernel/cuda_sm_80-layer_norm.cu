@@ -6,14 +6,14 @@
 //   launch   grid (M), block 256, no dynamic shared memory
 //   sizes    M is free
 //   needs    X, weight, bias and Y at multiples of 16 bytes
-//   text     sha256 b4a7047620bc  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 482ce3d4f854  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int N = 8192;
 constexpr int block_M = 1;
 constexpr float eps = 1e-05f;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 // `n` neighbours that move in one access.

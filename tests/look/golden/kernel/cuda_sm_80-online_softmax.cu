@@ -5,14 +5,14 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin online_softmax.cu -o online_softmax.cubin
 //   launch   grid ((M + 3) / 4), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 802fb4a684fe  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 36c7322e0f7b  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr float LOG2_E = 1.44269504f;
 constexpr int block_M = 4;
 constexpr int block_N = 1024;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 constexpr float infinity = __builtin_bit_cast(float, 0x7f800000);

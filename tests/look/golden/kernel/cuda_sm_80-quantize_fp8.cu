@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin quantize_fp8.cu -o quantize_fp8.cubin
 //   launch   grid ((N + 127) / 128, (M + 15) / 16), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 ae1b1d415ff3  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 f69ab5aafb57  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
@@ -13,7 +13,7 @@ constexpr int block_M = 16;
 constexpr int group = 128;
 constexpr float largest = 448.f;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 // `n` neighbours that move in one access.

@@ -6,7 +6,7 @@
 //   launch   grid ((M + 15) / 16), block 128, no dynamic shared memory
 //   sizes    M is free
 //   needs    X at multiples of 16 bytes
-//   text     sha256 9c818113dcee  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 832dd2a00ec7  (edit freely: `tile2c --merge` keeps your changes)
 //
 // Of equal elements the one with the largest column comes first.
 
@@ -14,7 +14,7 @@ constexpr int N = 128;
 constexpr int k = 6;
 constexpr int block_M = 16;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 constexpr float infinity = __builtin_bit_cast(float, 0x7f800000);

@@ -6,14 +6,14 @@
 //            -o transpose_scale_bias.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 256, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 3e367220fdc0  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 48a58c3174e0  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 64;
 constexpr int block_N = 64;
 constexpr float scale = 0.5f;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 // tile: chunk c of 8 elements of a row lies at c ^ row / 8 % 8, so that rows that are read together

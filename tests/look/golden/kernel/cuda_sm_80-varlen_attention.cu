@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    total, heads and edges are free
 //   needs    Q, K and V at multiples of 16 bytes
-//   text     sha256 b2454934bbae  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 81cef66f3237  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -16,7 +16,7 @@ constexpr int block_N = 32;
 constexpr int num_stages = 2;
 constexpr float scale = 0.12751743074602467f;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 constexpr float infinity = __builtin_bit_cast(float, 0x7f800000);

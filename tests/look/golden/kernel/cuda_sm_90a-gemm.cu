@@ -22,7 +22,7 @@
 //            (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0 and
 //            (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole lines of
 //            128 bytes load as fast without
-//   text     sha256 5f2af18598a8  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 e497a4e115cf  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -31,7 +31,7 @@ constexpr int block_K = 32;
 constexpr int num_stages = 3;
 constexpr int ring_stages = 6;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 // Unrolled, such a loop would only be more code to fetch.
@@ -60,23 +60,12 @@ static_assert(sizeof(Shared) == 132096);  // what the launch passes; 232448 at m
 
 extern __shared__ __align__(1024) unsigned char shared_bytes[];  // holds Shared
 
-// `n` neighbours that move in one access.
+// Writes n neighbours one by one, as no wider access may start at any address; leaves out those at
+// and past `valid`.
 template <typename T, int n>
-struct alignas(n * sizeof(T)) Pack {
-    T at[n];
-};
-
-// Writes n neighbours in one access if `valid` is positive: none straddles the edge.
-// Where rows are not aligned, element by element.
-template <bool aligned, typename T, int n>
-static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) {
-    if (aligned) {
-        if (valid > 0)
-            *reinterpret_cast<Pack<T, n>*>(dst) = *reinterpret_cast<const Pack<T, n>*>(src);
-    } else {
-        for (int v = 0; v < n; ++v)
-            if (v < valid) dst[v] = src[v];
-    }
+static __device__ void store_elements(T* dst, const T (&src)[n], int valid) {
+    for (int v = 0; v < n; ++v)
+        if (v < valid) dst[v] = src[v];
 }
 
 // Copies n neighbours to shared memory one by one, as no wider access may start at any address;
@@ -511,7 +500,6 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
                                                            const half* __restrict__ B,  // [K, N]
                                                            half* __restrict__ C,  // [M, N]
                                                            int M, int N, int K) {
-    const bool aligned = false;  // rows may start anywhere
     __shared__ __align__(128) half A_shared[num_stages][block_M][block_K];  // 24 KiB
     __shared__ __align__(128) half B_shared[num_stages][block_K][block_N];  // 24 KiB
     float C_local[2][8][4] = {};  // [block_M, block_N] over the block; T.clear(C_local)
@@ -589,7 +577,7 @@ extern "C" __global__ void __launch_bounds__(256) gemm_any(const half* __restric
                 if (row >= M) continue;  // the last tile may reach past the edge
                 __align__(4) half C_part[2];
                 for (int v = 0; v < 2; ++v) C_part[v] = __float2half_rn(C_local[m][n][h * 2 + v]);
-                store_whole_vector<aligned>(&C[size_t(row) * N + col], C_part, N - col);
+                store_elements(&C[size_t(row) * N + col], C_part, N - col);
             }
 }
 

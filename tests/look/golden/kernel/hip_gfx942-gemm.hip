@@ -5,14 +5,14 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 gemm.hip -o gemm.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 c138b2d15f87  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 f4da2ca647de  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
 constexpr int block_N = 128;
 constexpr int block_K = 32;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 typedef float floatx4 __attribute__((ext_vector_type(4)));

@@ -6,14 +6,14 @@
 //            -o gemm_bias_relu.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 0383422e9eb5  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 17506917d52a  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
 constexpr int block_N = 128;
 constexpr int block_K = 32;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 typedef float floatx4 __attribute__((ext_vector_type(4)));

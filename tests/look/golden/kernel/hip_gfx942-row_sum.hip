@@ -5,13 +5,13 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 row_sum.hip -o row_sum.hsaco
 //   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 31b50a1703de  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 d89b07a56e0c  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 8;
 constexpr int block_N = 512;
 
-// Registers have no address: a loop that counts through them is unrolled.
+// Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
 // `n` neighbours that move in one access: a vector, which the compiler keeps in registers.
