@@ -31,17 +31,17 @@ def gemm_warp_specialized(
             C_shared = T.alloc_shared((block_M, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
 
-            # A stage is full when its tiles have arrived, and free when both consumers have read them.
+            # A stage is full when its tiles have arrived, and empty when both consumers have read them.
             full = T.alloc_barrier([128] * num_stages)
-            free = T.alloc_barrier([2] * num_stages)
+            empty = T.alloc_barrier([2] * num_stages)
 
             T.use_swizzle(panel_size=8)
             tx = T.get_thread_binding()
             if tx < 128:  # the producer
                 T.set_max_nreg(40, 0)
                 for ko in T.serial(T.ceildiv(K, block_K)):
-                    # The first round through the stages finds them free.
-                    T.barrier_wait(free[ko % num_stages], (ko // num_stages + 1) % 2)
+                    # The first round through the stages finds them empty.
+                    T.barrier_wait(empty[ko % num_stages], (ko // num_stages + 1) % 2)
                     T.tma_copy(
                         A[by * block_M : (by + 1) * block_M, ko * block_K : (ko + 1) * block_K],
                         A_shared[ko % num_stages, :, :],
@@ -62,7 +62,7 @@ def gemm_warp_specialized(
                         A_shared[ko % num_stages, :, :], B_shared[ko % num_stages, :, :], C_local
                     )
                     if T.shuffle_elect(128):  # one thread of each consumer
-                        T.barrier_arrive(free[ko % num_stages])
+                        T.barrier_arrive(empty[ko % num_stages])
 
                 T.copy(C_local, C_shared)
                 T.fence_proxy_async()  # TMA is to see what the threads have written
