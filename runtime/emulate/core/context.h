@@ -148,11 +148,12 @@ struct SharedPart {
     uint32_t at, bytes;
 };
 
-// The last access of a thread to the shared memory of another block.
+// The last access of a thread, or of a unit that a thread set to work, to the shared memory of another block.
 struct Visit {
-    uint32_t thread, time;
+    uint32_t actor, time;
     void* pc;
     bool reads;
+    uint32_t thread;
 };
 
 struct Block {

@@ -66,6 +66,7 @@ static void issue_load(Fiber* f, const Transfer& t, unsigned char* barrier, cons
             touch_global(actor, t, Access::READ, pc);
         }
         check(&actor, t.shared, t.bytes, Access::WRITE, pc);
+        if (target != f->block) note_visit(&actor, *target, Access::WRITE, pc);
     }
     ++f->time;
     issue(f, {t, reinterpret_cast<uintptr_t>(bar.at), actor.time, f, pc, std::move(value)});
@@ -154,12 +155,12 @@ static void at_exit(Fiber* f) {
             give(s.transfer, s.data);
         }
     if (found != units.stores.end()) found->second.stores.clear();
-    if (team.live == 1 && !units.loads.empty() && checking()) {
-        const Load& l = units.loads.front();
-        fail(EMU_RACE, format("the block ends while the bulk load that %s issued at %s still writes %s; "
-                              "nothing waited for it", who(l.issuer).c_str(), place(l.pc).c_str(),
-                              name_shared(*arena_of(team, l.transfer.shared), l.transfer.shared).c_str()), f);
-    }
+    if (f->block->live != 1 || !checking()) return;
+    for (const Load& l : units.loads)
+        if (arena_of(team, l.transfer.shared) == f->block)
+            fail(EMU_RACE, format("the block ends while the bulk load that %s issued at %s still writes %s; "
+                                  "nothing waited for it", who(l.issuer).c_str(), place(l.pc).c_str(),
+                                  name_shared(*f->block, l.transfer.shared).c_str()), f);
 }
 
 static const bool registered = (add_exit_hook(at_exit), true);
