@@ -9,7 +9,8 @@ KERNELS holds a folder for each case and, in it, one for each choice of tile siz
 elsewhere, so that measuring needs no libcst. Every contender is checked against float32 or better before
 it is timed, and again as the graph that is timed. Of our choices, and of each rival's, the fastest of a
 first burst takes part in the rounds. `burst`, `steady` and `flush` are those of measure.py; a row of the
-result has medians, spreads and the ratio to the best rival of that row.
+result has medians, spreads and the ratio to the best rival of that row. Rivals that are slower than the
+best by more than 6 % after two rounds leave the others to the rest.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 TARGET = "cuda:sm_90a"
 COPY, OF_COPY = "copy", 0.97  # a ceiling, not a rival: so near to it is enough
-NEAR = 0.06  # rivals that are slower by more do not take part in the next way of timing
+NEAR = 0.06  # rivals that are slower by more take no part in later rounds and ways of timing
 WORKERS = 12  # processes that compile rivals
 
 
@@ -237,7 +239,7 @@ def measure(case: Case, folder: Path, options: argparse.Namespace) -> list[dict[
     ways = [way for way in case.ways if way != "steady" or not options.no_steady]
     for number, way in enumerate(ways):
         left = max(0.0, options.limit - (time.monotonic() - begun)) / (len(ways) - number)
-        series = timed(way, graphs, options.rounds, left)
+        series = timed(way, graphs, options.rounds, left, partial(near_the_best, graphs))
         found.append(row_of(case, problem, way, series, errors))
         graphs = near_the_best(graphs, series)
     print(f"{case.name}: {time.monotonic() - begun:.1f} s", flush=True)
@@ -245,7 +247,7 @@ def measure(case: Case, folder: Path, options: argparse.Namespace) -> list[dict[
 
 
 def near_the_best(graphs: dict[str, Any], series: Mapping[str, Series]) -> dict[str, Any]:
-    """Ours, the copy, and rivals that could be the best of another way of timing too."""
+    """Ours, the copy, and rivals that could be the best of other rounds too."""
     rivals = [x for x in series if not x.startswith("tile2c") and x != COPY]
     bound = min((series[x].median for x in rivals), default=0.0) * (1 + NEAR)
     return {x: g for x, g in graphs.items() if x not in rivals or series[x].median <= bound}

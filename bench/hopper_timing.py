@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -29,15 +29,28 @@ class Series:
         return (max(self.rounds) - min(self.rounds)) / self.median
 
 
-def timed(way: str, graphs: Mapping[str, Graph], rounds: int, seconds: float) -> dict[str, Series]:
-    """`rounds` turns of each contender, fewer where the time runs out, at least one."""
+def timed(
+    way: str,
+    graphs: Mapping[str, Graph],
+    rounds: int,
+    seconds: float,
+    still: Callable[[Mapping[str, Series]], Iterable[str]] | None = None,
+) -> dict[str, Series]:
+    """`rounds` turns of each contender, fewer where the time runs out, at least one.
+
+    `still` names, from the first two rounds, those that take part in the others.
+    """
     one = {"burst": _burst, "steady": _steady, "flush": _flush()}[way]
     found = {name: Series() for name in graphs}
+    order = list(graphs)
     end = time.monotonic() + seconds
     for number in range(rounds):
-        order = list(graphs) if number % 2 == 0 else list(reversed(graphs))
+        if number == 2 and still:
+            chosen = set(still(found))
+            order = [name for name in order if name in chosen]
         for name in order:
             found[name].rounds.append(one(graphs[name]))
+        order.reverse()
         if time.monotonic() > end:
             break
     return found
