@@ -655,6 +655,45 @@ def test_a_bulk_copy_into_a_block_that_may_have_ended(
     assert words in str(caught.value)
 
 
+LATE = MULTICAST.replace(
+    "__shared__ unsigned long long full;",
+    "__shared__ alignas(128) int late[64];\n    __shared__ unsigned long long full, more;",
+).replace("barrier_init(&full, 1);", "barrier_init(&full, 1);\n        barrier_init(&more, 1);")
+LATE = (
+    LATE[: LATE.rindex("    cluster_sync();")]
+    + """
+    if (rank == 1 && threadIdx.x == 0)
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" :: "r"(shared_addr(&more)) : "memory");
+    if (rank == 0 && threadIdx.x == 0)
+        asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2}], [%3], %4;"
+                     :: "r"(shared_addr(late)), "l"(&map), "r"(0), "r"(shared_addr(&more)), "h"((unsigned short)2) : "memory");
+    if (rank == 1) barrier_wait(&more, 0);
+}
+"""
+)
+
+
+@pytest.mark.parametrize("schedule", ["latest", "earliest"])
+def test_a_bulk_copy_into_a_block_that_may_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schedule: str
+) -> None:
+    """The block it writes to has to wait for it, in whatever order the blocks run."""
+    monkeypatch.setenv("TILE2C_EMULATE_SCHEDULE", schedule)
+    path = tmp_path / "share.cu"
+    x, out = np.arange(128, dtype=np.int32), np.zeros(256, np.int32)
+
+    def run(text: str) -> None:
+        path.write_text(text)
+        given = [tensor_map("x", x, (64,), swizzle="none"), tensor("out", out)]
+        launch(path, "share", given, grid=(2, 1, 1), block=(64, 1, 1))
+
+    run(LATE)
+    with pytest.raises(RaceError) as caught:
+        run(LATE.replace("    if (rank == 1) barrier_wait(&more, 0);\n", ""))
+    assert "the bulk copy of thread 0 of block (0, 0) writes" in str(caught.value)
+    assert "shared memory of another block of its cluster" in str(caught.value)
+
+
 # ---- register budgets
 
 
