@@ -48,7 +48,7 @@ _CHOICE = re.compile(
     r"(?<![<>=!])=\s+(?!.*\bmin\()([^;=?]*[<>=][^;?]*?) \? ([^;:]*?) : (0|0\.f|half\(0\.f\)|T\(0\.f\));"
 )
 _CLAMP = re.compile(r"=\s+([^;=?<]+?) < (\w+)\s+\?\s+([^;?:]+?)\s+: (\w+);")
-_LAST = re.compile(r"\b(?:load_vector|store_vector)(?:<\w+>)?\([^;]*?,\s+(\w+ - [\w* +]+)\);")
+_LAST = re.compile(r"\b(?:load|store)_(?:vector|elements)(?:<\w+>)?\([^;]*?,\s+(\w+ - [\w* +]+)\);")
 _REST = re.compile(r" \? (\w+ - [\w* +]+) : 0;")
 
 Edit = tuple[int, str]  # what is inserted where
