@@ -95,6 +95,7 @@ def generate(request: Request, diagnostics: Diagnostics) -> tuple[GeneratedKerne
                 spelled = request.sets()[kernel.variant][1] if request.variants else None
                 text = replace(text, manifest=manifest, resources=resources(plan), defines=spelled)
                 found.append(under_licence(text, kernel.licence))
+    diagnostics.leave_consequences_out()
     return tuple(found)
 
 

@@ -62,6 +62,12 @@ class InputError(Exception):
         self.diagnostic = diagnostic
 
 
+def _may_follow(item: Diagnostic) -> bool:
+    """Arrays that nothing writes or reads, functions that launch nothing: a lost statement may be why."""
+    idle = item.code == "T2C404" and item.message.endswith("launches nothing")
+    return idle or item.code in ("T2C313", "T2C322")
+
+
 @record(frozen=False)
 class Diagnostics:
     """Collects problems so that many are found in one go."""
@@ -97,6 +103,11 @@ class Diagnostics:
         file: str | None = None,
     ) -> None:
         self.add(Diagnostic(Severity.WARNING, code, message, span, notes, help, file))
+
+    def leave_consequences_out(self) -> None:
+        """Drops what may be said only because a statement with an error in it is missing."""
+        if any(item.severity is Severity.ERROR and not _may_follow(item) for item in self.items):
+            self.items = [item for item in self.items if not _may_follow(item)]
 
     def note(
         self, code: str, message: str, *, help: str | None = None, file: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 
 from tile2c.transpile.diagnostics import InputError
@@ -37,6 +38,9 @@ from tile2c.transpile.stage.values import (
 from tile2c.transpile.stage.vocabulary import KNOWN, SCALAR_DTYPES, dtype_name, nearest
 
 _FRAMEWORKS = ("torch", "numpy", "np", "jax", "ml_dtypes", "cupy")
+# What others call the types: fp16, f32, bf16, i8, u32.
+_FAMILIES = {"fp": "float", "f": "float", "bf": "bfloat", "i": "int", "s": "int", "u": "uint"}
+_BITS = re.compile(r"(fp|f|bf|i|s|u)(\d+)")
 
 
 @record(frozen=False)
@@ -113,7 +117,11 @@ class Attributes(Subscripts):
 
     def _element_types(self, value: Value) -> str | None:
         """The type that is meant, else all of them, but those once in a run."""
-        near = nearest(value, SCALAR_DTYPES) if isinstance(value, str) else None
+        near = None
+        if isinstance(value, str):
+            bits = _BITS.fullmatch(value.lower())
+            meant = f"{_FAMILIES[bits[1]]}{bits[2]}" if bits is not None else ""
+            near = meant if meant in SCALAR_DTYPES else nearest(value, SCALAR_DTYPES)
         if near is not None:
             return f"did you mean {near}?"
         listed = f"element types: {', '.join(name for name in SCALAR_DTYPES if name != 'handle')}"

@@ -67,7 +67,7 @@ class Call:
         """Refuses keywords that the call does not have."""
         for key, argument in self.keywords.items():
             if key not in names:
-                near = nearest(key, names)
+                near = next((name for name in names if key in name), None) or nearest(key, names)
                 raise self.ev.fail(
                     "T2C242",
                     f"T.{self.path} has no argument {key}",

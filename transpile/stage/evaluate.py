@@ -167,7 +167,9 @@ class Evaluator(Spelling):
                     "T2C246",
                     f"{value.name} is a whole buffer; `{op}` needs an element of it",
                     node,
-                    help="loop over the elements with T.Parallel",
+                    help="T.gemm(A, B, C) multiplies tiles and adds to C"
+                    if op == "@"
+                    else "loop over the elements with T.Parallel",
                 )
         try:
             return host_arithmetic.apply(op, left, right)

@@ -58,15 +58,19 @@ def _grid(call: Call) -> Value:
     return Loop("grid", call.exprs())
 
 
+_ORDERS = ("order", "stage", "sync", "group")  # of a pipeline, by the author
+
+
 def _pipelined(call: Call) -> Value:
     """`T.Pipelined(lo, hi, num_stages=n)`; order and stage stay where the author gave them."""
+    call.known_keywords("start", "stop", "step", "num_stages", *_ORDERS, "annotations")
     bounds = _bounds(Call(call.ev, call.path, call.node, call.args[:2], call.keywords))
     stages = call.keywords.get("num_stages") or (call.args[2] if len(call.args) > 2 else None)
     keywords: list[tuple[str, Expr]] = []
     if stages is not None and stages.value is not None:
         call.ev.whole_number(stages.value, stages.node or call.node, "num_stages")
         keywords.append(("num_stages", call.expr(stages)))
-    for name in ("order", "stage", "sync", "group"):
+    for name in _ORDERS:
         if (given := call.keywords.get(name)) is not None and given.value:
             keywords.append((name, call.expr(given)))
     return Loop("Pipelined", bounds, tuple(keywords))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -105,6 +106,15 @@ def _report_no_kernel(source: Source, diagnostics: Diagnostics) -> None:
     from tile2c.transpile.read.reader import whole_file
     from tile2c.transpile.stage.specialise import compiled_functions
 
+    unnamed = _language_without_import(source)
+    if unnamed is not None:
+        diagnostics.error(
+            "T2C111",
+            f"{unnamed.id} is not defined",
+            source.span(unnamed),
+            help=f"import tilelang.language as {unnamed.id}",
+        )
+        return
     idle = compiled_functions(source)
     for function in idle:
         diagnostics.error(
@@ -183,6 +193,28 @@ def _plain(value: Value) -> Value:
     from tile2c.transpile.stage.specialise import _fixed
 
     return _fixed({"value": value}).get("value")
+
+
+def _language_without_import(source: Source) -> ast.Name | None:
+    """The `T` of a first `T.prim_func` or `T.Kernel` where the file gives that name to nothing."""
+    known: set[str] = set()
+    met: list[ast.Name] = []
+    for node in ast.walk(source.module):
+        match node:
+            case ast.alias():
+                known.add((node.asname or node.name).partition(".")[0])
+            case ast.Name(ctx=ast.Store()):
+                known.add(node.id)
+            case ast.arg():
+                known.add(node.arg)
+            case ast.Attribute(attr="prim_func" | "Kernel", value=ast.Name()):
+                assert isinstance(node.value, ast.Name)
+                met.append(node.value)
+            case _:
+                pass
+    star = "*" in known  # `from tilelang.language import *` may bring it
+    met.sort(key=lambda node: (node.lineno, node.col_offset))
+    return next((node for node in met if node.id not in known and not star), None)
 
 
 # -- names ----------------------------------------------------------------------------------------

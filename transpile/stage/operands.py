@@ -26,7 +26,11 @@ def access_of(call: Call, argument: Argument, role: str) -> Access:
         return replace(value.access, span=call.ev.span(argument.node) or value.access.span)
     if isinstance(value, Expr) and value.access is not None:
         return value.access
-    shown = ex.text(value) if isinstance(value, Expr) else repr(value)
+    shown = repr(value)
+    if isinstance(value, Expr):  # under its author's name, not the one it has in the normal form
+        shown = (
+            ex.text(value) if argument.node is None else f"the value {ast.unparse(argument.node)}"
+        )
     raise call.ev.fail(
         "T2C246",
         f"the {role} of T.{call.path} is a buffer or region, not {shown}",
