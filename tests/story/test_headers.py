@@ -67,3 +67,28 @@ def test_again_makes_the_same_bytes(
         program, *arguments = shlex.split(words(text)["again"])
         assert program == "tile2c" and main(arguments) == 0
         assert path.read_text() == text
+
+
+def test_commands_name_the_architecture_as_nvrtc_does() -> None:
+    """Where nvcc is missing NVRTC gets this flag alone; `-gencode` means nothing to it."""
+    for target in all_targets():
+        if target.name.startswith("cuda:"):
+            arch = target.name.partition(":")[2]
+            assert f" -arch={arch} " in target.compile
+
+
+def test_titles_and_commands_go_on_below(home: Path) -> None:
+    """A header's lines fit; what they say is read as one line again."""
+    name, what = "quite_a_long_name_for_a_kernel", "Y = X, said in a sentence " * 6
+    source = (SAMPLES / "softmax.py").read_text().replace("softmax", name)
+    source = re.sub(r'""".*?"""', f'"""{what.strip()}"""', source, count=1, flags=re.DOTALL)
+    Path("long.py").write_text(source)
+    assert main(["long.py", "-o", "out", "-D", "N=512", "-D", "M%16=0"]) == 0
+    text = Path("out", f"{name}.cu").read_text()
+    lines = header.split(text).header
+    assert all(len(line.rstrip("\n")) <= 100 for line in lines)
+    assert header.title(lines).count("\n") >= 1 and what.split()[-1] in header.title(lines)
+    assert header.compile_command(text) == (
+        f"nvcc -arch=sm_80 -O3 -std=c++17 -cubin {name}.cu -o {name}.cubin"
+    )
+    assert (header.entry(lines, "again") or "").endswith("-D M%16=0 -D N=512")
