@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from attack_harness import elements
+from tile2c.transpile.cli.main import main
 from tile2c.transpile.diagnostics import Diagnostics, Span
 from tile2c.transpile.diagnostics.render import LONGEST_QUOTE, as_text
 from tile2c.transpile.read import read_source
@@ -43,3 +46,30 @@ def test_a_quote_is_a_window_on_a_long_line(tmp_path: Path) -> None:
 def test_a_sum_too_long_for_the_parser_is_located(tmp_path: Path) -> None:
     text = shown(tmp_path, b"x = [1,\n  2]\n\ny = " + b"1 + " * 8000 + b"1\nz = 3\n")
     assert text.startswith((tmp_path / "input.py").as_posix() + ":4:1: error[T2C104]")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\n", "\r"),
+        lambda text: "\N{ZERO WIDTH NO-BREAK SPACE}" + text.replace("\n", "\r\n"),
+        lambda text: text.replace("    ", "\t"),
+        lambda text: text.replace("\n\n", "\n\f\n"),
+        lambda text: text.replace("import tilelang", "\fimport tilelang", 1),
+        lambda text: text.rstrip(),
+        lambda text: text + "\n" * 3 + "# " + "x" * 1_000_000,
+        lambda text: text + f"\nx = [{'1, ' * 50_000}]\n",
+    ],
+    ids=["crlf", "cr", "bom", "tabs", "form feeds", "page", "no end", "long line", "long list"],
+)
+def test_how_a_file_is_stored_does_not_matter(tmp_path: Path, change: Callable[[str], str]) -> None:
+    kernels = []
+    for folder, text in (("plain", elements()), ("other", change(elements()))):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "input.py").write_bytes(text.encode())
+        assert (
+            main([str(tmp_path / folder / "input.py"), "-o", str(tmp_path / folder / "out")]) == 0
+        )
+        kernels.append((tmp_path / folder / "out" / "kern.cu").read_bytes())
+    assert kernels[0] == kernels[1]

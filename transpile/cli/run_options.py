@@ -50,8 +50,8 @@ def command() -> Command:
             click.Option(
                 ["--backend"],
                 metavar="B",
-                help="cuda or emulate; default TILE2C_BACKEND, else the device that is there, else "
-                "the emulator.",
+                help="emulate, or the target's family (cuda, hip …) for a device; default "
+                "TILE2C_BACKEND, else the device that is there, else the emulator.",
             ),
             click.Option(
                 ["--sizes"],
