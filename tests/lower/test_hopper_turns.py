@@ -17,11 +17,11 @@ FLOATS_8: dict[str, object] = {
 CASES = {
     "two warpgroups": FLOATS_8,
     "three warpgroups": {**FLOATS_8, "block_M": 192, "threads": 384},
-    "sums that leave in two parts": {**FLOATS_8, "block_N": 256},
     "sums that leave twice a round": {**FLOATS_8, "block_K": 256},
 }
 OTHERS = {
     "one warpgroup": {**FLOATS_8, "block_M": 64, "threads": 128},
+    "sums that leave in two parts": {**FLOATS_8, "block_N": 256},
     "sums that stay": {**FLOATS_8, "fast_accumulation": True},
     "half precision": {**FLOATS_8, "dtype": "float16"},
 }

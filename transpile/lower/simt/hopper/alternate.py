@@ -30,11 +30,11 @@ _WARPGROUP = b.local("warpgroup")
 def with_turns(ctx: Context, roles: Roles, body: Sequence[Stmt], *, alone: bool) -> Roles:
     """Roles whose warpgroups take turns, where a round is one product whose sums leave the matrix unit.
 
-    `alone`: no other block of the SM fills the gaps. All warpgroups of a block have the same rounds, and
-    none of them leaves it early.
+    All of them together: turns are too short where they leave in parts. `alone`: no other block of the SM
+    fills the gaps. All warpgroups of a block have the same rounds, and none of them leaves it early.
     """
     leaves = any(isinstance(x, Jump) for x in statements(tuple(body)))
-    promoted = all(plan.part > 0 for plan in roles.products.values())
+    promoted = all(x.part == x.n and x.tiles_m == 1 for x in roles.products.values())
     several = roles.groups > 1 and _first(roles) + roles.groups <= _BARRIERS
     if leaves or not (alone and several and promoted and len(roles.batches) == 1):
         return roles
