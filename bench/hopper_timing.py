@@ -11,6 +11,7 @@ import torch
 from measure import _train
 
 Graph = torch.cuda.CUDAGraph
+OF_FLUSH = 5  # rounds for one: a launch is fast or 4 % slower, and stays so for a whole round
 
 
 @dataclass(slots=True)
@@ -36,7 +37,7 @@ def timed(
     seconds: float,
     still: Callable[[Mapping[str, Series]], Iterable[str]] | None = None,
 ) -> dict[str, Series]:
-    """`rounds` turns of each contender, fewer where the time runs out, at least one.
+    """`rounds` turns of each contender, fewer where the time runs out, at least one; more of `flush`.
 
     `still` names, from the first two rounds, those that take part in the others.
     """
@@ -44,7 +45,7 @@ def timed(
     found = {name: Series() for name in graphs}
     order = list(graphs)
     end = time.monotonic() + seconds
-    for number in range(rounds):
+    for number in range(rounds * OF_FLUSH if way == "flush" else rounds):
         if number == 2 and still:
             chosen = set(still(found))
             order = [name for name in order if name in chosen]
