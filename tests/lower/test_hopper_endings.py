@@ -23,6 +23,7 @@ CASES: dict[str, tuple[dict[str, object], set[str]]] = {
     "float columns": ({"bias_dtype": "float32"}, {"scale", "bias"}),
     "too many registers": ({"bias_dtype": "float32", "block_N": 256}, {"scale"}),
     "no shared memory on the way": ({"out_dtype": "float32", "block_N": 64}, {"scale", "bias"}),
+    "sums that start at something": ({"filled": True, "block_N": 64}, {"scale", "bias"}),
     "few rows": ({"block_M": 16, "block_N": 128, "num_stages": 4}, {"scale", "bias"}),
     "one warpgroup": ({"threads": 128, "block_M": 64, "block_N": 64}, set()),
 }
@@ -53,8 +54,21 @@ def test_what_finishes_sums_is_loaded_before_the_rounds(tmp_path: Path, case: st
     kernel.backend.multiprocessors = 2  # type: ignore[attr-defined]
     got = np.asarray(kernel(a, b, scale, bias, column)).astype(np.float64)
     added = bias[column] if defines.get("from_index") else bias
-    want = a.astype(np.float64) @ b.astype(np.float64) * scale[:, None] + added
+    first = scale[:, None] if defines.get("filled") else 0
+    want = (a.astype(np.float64) @ b.astype(np.float64) + first) * scale[:, None] + added
     np.testing.assert_allclose(got, np.maximum(want, 0), rtol=4e-3, atol=0.1)
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_the_place_of_a_tile_is_found_beside_its_first_products(
+    tmp_path: Path, filled: bool
+) -> None:
+    """Unless it is asked for earlier: it takes divisions, which the products would wait for."""
+    text = _text(tmp_path, "finished", {"filled": filled})
+    consumer = text[text.index("more_registers<") :]
+    found, products = (consumer.index(x) for x in ("find_tile(tile, bx, by);", "mma_commit();"))
+    assert (found < products) == filled
+    assert products < consumer.index("load_words(bias_held") < consumer.index("mma_wait<0>();")
 
 
 def test_what_the_launch_writes_is_read_where_it_stands(tmp_path: Path) -> None:

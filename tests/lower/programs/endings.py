@@ -17,8 +17,12 @@ def finished(
     bias_dtype="float16",
     out_dtype="float16",
     from_index=False,
+    filled=False,
 ):
-    """C = max(A @ B * scale + bias, 0): a scale for each row, a bias for each column (or the index's)"""
+    """C = max(A @ B * scale + bias, 0): a scale for each row, a bias for each column (or the index's)
+
+    With `filled` the sums start at the scale of their row.
+    """
 
     @T.prim_func
     def main(
@@ -33,7 +37,11 @@ def finished(
             A_shared = T.alloc_shared((block_M, block_K), "float16")
             B_shared = T.alloc_shared((block_K, block_N), "float16")
             C_local = T.alloc_fragment((block_M, block_N), "float32")
-            T.clear(C_local)
+            if filled:
+                for i, j in T.Parallel(block_M, block_N):
+                    C_local[i, j] = scale[by * block_M + i]
+            else:
+                T.clear(C_local)
             for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(A[by * block_M, ko * block_K], A_shared)
                 T.copy(B[ko * block_K, bx * block_N], B_shared)

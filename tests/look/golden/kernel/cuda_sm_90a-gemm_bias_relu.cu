@@ -21,7 +21,7 @@
 //            min(sms, (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0
 //            and (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole
 //            lines of 128 bytes load as fast without
-//   text     sha256 91c9dae0b77d  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 54b88a6b04c9  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -456,18 +456,9 @@ static __device__ void gemm_bias_relu_block(const TensorMap& A_map, const Tensor
 
     for (int tile = blockIdx.x; tile < tiles_x * tiles_y; tile += gridDim.x) {
         int bx, by;
-        find_tile(tile, bx, by);
         // [block_M, block_N] over the block; T.clear(C_local): the first product overwrites
         float C_local[1][16][4];
         __align__(4) half bias_held[16][2];  // [block_N] over the block
-
-        // bias arrives while products run: behind them, all would wait for it
-        UNROLL
-        for (int n = 0; n < 16; ++n) {
-            const int j = n * 8 + lane % 4 * 2;
-            const int at = bx * block_N + j;
-            load_words(bias_held[n], &bias[at], N - at);
-        }
 
         // for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages)
         for (int ko = 0; ko < ko_end; ++ko) {
@@ -481,6 +472,17 @@ static __device__ void gemm_bias_relu_block(const TensorMap& A_map, const Tensor
                                mn_major<128, block_K, cluster_size>(&B_shared[ring.stage][0][k][0]),
                                ko != 0 || k > 0);
             mma_commit();
+            if (ko == 0) {  // while the first products run
+                find_tile(tile, bx, by);
+
+                // bias is loaded early: behind the last product, all would wait for it
+                UNROLL
+                for (int n = 0; n < 16; ++n) {
+                    const int j = n * 8 + lane % 4 * 2;
+                    const int at = bx * block_N + j;
+                    load_words(bias_held[n], &bias[at], N - at);
+                }
+            }
             mma_wait<0>();  // this warp has read the tiles
             // the stage may be refilled
             if (lane < cluster_size) barrier_arrive_at<cluster_size>(empty[ring.stage], lane);

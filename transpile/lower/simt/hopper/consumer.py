@@ -10,7 +10,7 @@ from tile2c.transpile.ir.expr import Expr, const
 from tile2c.transpile.ir.forms import Copy, Gemm, Parallel, Pipelined, Stmt
 from tile2c.transpile.ir.walk import names_bound
 from tile2c.transpile.lower import build as b
-from tile2c.transpile.lower.plan import CStmt, Do, Loop, Section
+from tile2c.transpile.lower.plan import Branch, CStmt, Do, Loop, Section
 from tile2c.transpile.lower.simt.block import BlockLowering
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.frames import Frames
@@ -25,6 +25,7 @@ from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.hopper.store import Passage, store_through_shared
 from tile2c.transpile.lower.simt.outer_statements import walk
 from tile2c.transpile.lower.simt.pipeline import rest_of
+from tile2c.transpile.lower.simt.step_tree import flatten
 from tile2c.transpile.lower.simt.steps import Access, LoopStep, Node, Step
 from tile2c.transpile.lower.simt.tile_loads import touched
 
@@ -45,15 +46,18 @@ class ConsumerLowering(BlockLowering):
         passages: dict[int, Passage],
         stays: bool = False,
         alone: bool = True,
+        early: Sequence[Parallel] = (),
     ) -> None:
         """`stays`: the block goes on to other tiles, so that every stage is given back; `alone`: no
-        other block covers its waits."""
+        other block covers its waits; `early`: loops that load for what stands behind the rounds."""
         super().__init__(ctx, frames, {})
         self.roles, self.overwritten, self.passages = roles, overwritten, passages
         self.start, self.stop, self.parts, self.stays = start, stop, parts, stays
         self.alone = alone
         self.var: str = ""
         self.delayed = False  # the second product of a round is a round late
+        self.early, self.waiting = early, list[Parallel]()  # loops for the first round's opening
+        self.opening: Branch | None = None  # what is done while the first products run
 
     def statement(self, stmt: Stmt) -> list[Node]:
         if stmt is self.roles.loop:
@@ -65,7 +69,16 @@ class ConsumerLowering(BlockLowering):
         if isinstance(stmt, Parallel) and id(stmt) in self.passages:
             ring = tuple(load.tile.name for load in self.roles.loads)
             return [store_through_shared(self.ctx, self.passages[id(stmt)], ring)]
+        if any(stmt is loop for loop in self.early) and self._surely_opens():
+            self.waiting.append(stmt)  # type: ignore[arg-type]  # one of the loops
+            return []
         return super().statement(stmt)
+
+    def _surely_opens(self) -> bool:
+        """Whether there is a first round, with one batch of products that is waited for apart."""
+        loop, (first, *more) = self.roles.loop, self.roles.batches
+        runs = self.parts is None and self.ctx.facts.at_least(b.sub(loop.stop, loop.start), 1)
+        return runs and not more and not self._promoted(first[0])
 
     def _rounds(self, loop: Pipelined) -> list[Node]:
         ctx = self.ctx
@@ -183,9 +196,24 @@ class ConsumerLowering(BlockLowering):
             now = b.compare("==", b.local(self.var), start) if opening else None
             body.append(multiply(ctx, gemm, self.roles, now))
         body.append(do("mma_commit"))
+        body += self._opening(start)
         body += self._finish(number, start, late)
         body += pins
         return self.batch_step(batch, body)
+
+    def _opening(self, start: Expr) -> list[CStmt]:
+        """What would keep the first products waiting in front of them, said beside them."""
+        if not self.waiting:
+            return []
+        nodes: list[Node] = []
+        for loop in self.waiting:
+            nodes += super().statement(loop)
+        first = b.compare("==", b.local(self.var), start)
+        self.opening = Branch(
+            condition=first, then=flatten(nodes), remark="while the first products run"
+        )
+        self.waiting = []
+        return [self.opening]
 
     def arrived(self, number: int, at: Expr | None = None) -> list[CStmt]:
         """Waits for the tiles that this batch of products is the first to read, in round `at`."""

@@ -17,10 +17,18 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.layouts import Layout
-from tile2c.transpile.record import inner_names
+from tile2c.transpile.record import inner_names, record
 
 T = TypeVar("T", Stmt, Expr)
 EPILOGUE = 64  # registers that finishing sums, and storing them, may take beside them
+
+
+@record(kw_only=True)
+class EarlyLoads:
+    """Statements of a block, and the loops among them that only load for what stands behind the rounds."""
+
+    body: tuple[Stmt, ...]
+    loops: tuple[Parallel, ...] = ()
 
 
 def with_early_loads(
@@ -29,14 +37,14 @@ def with_early_loads(
     roles: Roles,
     sums: Mapping[str, Layout],
     spare: int,
-) -> tuple[Stmt, ...]:
+) -> EarlyLoads:
     """Splits loops behind the rounds that finish sums with rows or columns of a tensor.
 
     reads   tile IR with copies as loops; the layouts of sums; `spare`: a thread's registers beside them
     writes  the same, with fragments of what is loaded early; what the launch writes is read where it stands
     """
     if roles.groups < 2 or len(roles.batches) > 1:
-        return tuple(body)
+        return EarlyLoads(body=tuple(body))
     rounds, room = roles.loop, spare - EPILOGUE
     at = next(k for k, stmt in enumerate(body) if stmt is rounds)
     early: dict[Load, Parallel] = {}
@@ -51,7 +59,8 @@ def with_early_loads(
                     break
                 early[load], moved[load] = _split(ctx, stmt, dim, load)
         rest.append(_with(stmt, moved) if moved else stmt)
-    return (*body[:at], *early.values(), rounds, *rest) if early else tuple(body)
+    loops = tuple(early.values())
+    return EarlyLoads(body=(*body[:at], *loops, rounds, *rest), loops=loops)
 
 
 def _layout(loop: Parallel, sums: Mapping[str, Layout]) -> Layout | None:
@@ -97,7 +106,7 @@ def _split(ctx: Context, loop: Parallel, dim: int, load: Load) -> tuple[Parallel
     name = ctx.namer.ours(f"{tensor.name}_held", f"{tensor.name}_kept")
     held = Buffer(name=name, scope="fragment", shape=(extent,), dtype=tensor.dtype)
     ctx.launch = replace(ctx.launch, buffers=(*ctx.launch.buffers, held))
-    words = f"{tensor.name} arrives while products run: behind them, all would wait for it"
+    words = f"{tensor.name} is loaded early: behind the last product, all would wait for it"
     first = Parallel(
         loop_vars=(var,),
         extents=(extent,),

@@ -160,7 +160,8 @@ class WithRoles(Sides):
             raise Unfit("the gemms of the loop split their tiles in different ways")
         self._note_positive()
         spare = (self.registers.consumer or 0) - taken
-        self.body = with_early_loads(ctx, self.body, self.roles, layouts, spare)
+        early = with_early_loads(ctx, self.body, self.roles, layouts, spare)
+        self.body = early.body
         self.zeroed, statements = drop_leading_fills(self.body)
         self._assign(layouts)
         loop = self.roles.loop
@@ -205,9 +206,10 @@ class WithRoles(Sides):
             passages=self.passages,
             stays=self.stays,
             alone=self.blocks == 1,
+            early=early.loops,
         )
         nodes = consumers.body(statements)
-        self.lambdas = consumers.delayed
+        self.lambdas, self.opening = consumers.delayed, consumers.opening
         if self.stays:
             ctx.choices.append(staying_choice())
         if self.stays and ctx.arrays:

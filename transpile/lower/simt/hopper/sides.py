@@ -26,6 +26,7 @@ from tile2c.transpile.lower.simt.hopper.alternate import first_turn, last_turn
 from tile2c.transpile.lower.simt.hopper.calls import call, do, ring_helpers
 from tile2c.transpile.lower.simt.hopper.long_first import long_blocks_first
 from tile2c.transpile.lower.simt.hopper.neighbours import drained, half_box, meet
+from tile2c.transpile.lower.simt.hopper.opening import found_late
 from tile2c.transpile.lower.simt.hopper.pairs import (
     Pairs,
 )
@@ -67,6 +68,7 @@ class Sides(ordinary.LoweredLaunch):
     count_lines: tuple[CStmt, ...] = ()  # how many there are
     parts: Parts | None  # the blocks of a cluster share the rounds
     lambdas: bool  # some steps are written once and called
+    opening: Branch | None = None  # what the consumers do while the first products of a tile run
 
     producer: tuple[CStmt, ...]
     bound: Sequence[CStmt]
@@ -120,8 +122,11 @@ class Sides(ordinary.LoweredLaunch):
         one_tile = {var.name for var in ctx.launch.blocks} | names_bound(indices) | turns.names
         loads = turns.loop((*indices[0], *self.producer))
         names, own_names = split_by_tile(self._prologue(steps), one_tile)
-        rounds = [*own_names, *self._sums(), *self._locals(), *steps]
-        work: list[CStmt] = [turns.loop((*without_comments(indices[1]), *rounds))]
+        fragments = [*own_names, *self._sums(), *self._locals()]
+        places = without_comments(indices[1])
+        if found and not own and self.opening is not None:
+            places, steps = found_late(ctx, self.opening, places, fragments, steps)
+        work: list[CStmt] = [turns.loop((*places, *fragments, *steps))]
         work += last_turn(self.roles)
         if sent:
             work.append(all_sent())
