@@ -86,6 +86,107 @@ def test_a_ring_in_shared_memory(tmp_path: Path, target: str) -> None:
     assert "race in S" in races_without_barrier(tmp_path, target, a, empty((6, 128)), 6)
 
 
+ROUNDS = {
+    "a place that a variable moves": """
+S = T.alloc_shared((256,), "float32")
+v = T.alloc_var("int32")
+v = 0
+T.clear(S)
+for k in T.serial(n):
+    for i in T.Parallel(128):
+        S[i + v] = A[i] + k
+    v = v + 3
+    for i in T.Parallel(128):
+        B[k, i] = S[i + v]
+""",
+    "loops that count alike": """
+S = T.alloc_shared((128,), "float32")
+for k in T.serial(n):
+    for i in T.Parallel(128):
+        S[(i + k) % 128] = A[i] + k
+for k in T.serial(n):
+    for i in T.Parallel(128):
+        B[k, i] = S[(i + k) % 128]
+""",
+    "an element of two iterations": """
+S = T.alloc_shared((64,), "float32")
+for k in T.serial(n):
+    for i in T.Parallel(128):
+        S[i // 2] = k
+    for i in T.Parallel(128):
+        B[k, i] = S[i // 2] + A[i]
+""",
+    "rows that get shorter": """
+S = T.alloc_shared((16, 128), "float32")
+T.clear(S)
+for k in T.serial(n):
+    for i, j in T.Parallel(8, 100 - k):
+        S[i, j] = S[i, j] + A[j]
+for k in T.serial(n):
+    for i in T.Parallel(128):
+        B[k, i] = S[k % 16, i]
+""",
+    "while something holds": """
+S = T.alloc_shared((128,), "float32")
+k = T.alloc_var("int32")
+k = 0
+while k < n:
+    for i in T.Parallel(128):
+        S[(i + k) % 128] = A[i] + k
+    for i in T.Parallel(128):
+        B[k, i] = S[(i + k) % 128]
+    k = k + 1
+""",
+    "a loop around": """
+S = T.alloc_shared((4, 128), "float32")
+for o in T.serial(3):
+    for k in T.serial(n):
+        for i in T.Parallel(128):
+            S[(k + o) % 4, (i + o) % 128] = A[i] + k + o
+        for i in T.Parallel(128):
+            B[k, i] = S[(k + o) % 4, (i + o) % 128]
+""",
+    "from and to a fragment": """
+F = T.alloc_fragment((128,), "float32")
+S = T.alloc_shared((128,), "float32")
+T.copy(A, F)
+for k in T.serial(n):
+    for i in T.Parallel(128):
+        S[(i + k) % 128] = F[i]
+    for i in T.Parallel(128):
+        F[i] = S[(i + k) % 128] + 1
+    T.copy(F, B[k, :])
+""",
+    "places from memory": """
+S = T.alloc_shared((128,), "float32")
+for k in T.serial(n):
+    for i in T.Parallel(128):
+        S[P[i] // 2] = k
+    for i in T.Parallel(128):
+        B[k, i] = S[P[i] // 2] + A[i]
+""",
+}
+
+
+@pytest.mark.parametrize("case", ROUNDS)
+def test_elements_that_change_hands_between_rounds(tmp_path: Path, case: str) -> None:
+    head = """
+@T.prim_func
+def main(
+    A: T.Tensor((128,), "float32"), P: T.Tensor((128,), "int32"), B: T.Tensor((6, 128), "float32"),
+    n: T.int32,
+):
+    with T.Kernel(1, threads=128) as bx:
+"""
+    lines = ROUNDS[case].strip("\n").splitlines()
+    text = head + "".join(f"        {line}\n" for line in lines)
+    places = np.arange(128, dtype=np.int32)
+    given = {"A": values(128), "P": places, "B": empty((6, 128)), "n": 6}
+    checked(tmp_path, text, given)
+    unsure = "kept because a dependence could not be disproved" in text_of(tmp_path, text)
+    assert unsure == (case == "places from memory")
+
+
 PRODUCT = """
 @T.prim_func
 def main(

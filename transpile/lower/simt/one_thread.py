@@ -101,7 +101,9 @@ def _differ(a: Expr, first: Element, c: Expr, second: Element, changed: frozense
 
 def names_places(element: Element) -> bool:
     """Whether the place is read from memory, or computed by other than arithmetic."""
-    return any(isinstance(x, Load | Call) for part in element.index for x in b.walk(part))
+    inside = [x for part in element.index for x in b.walk(part)]
+    loads = (x for x in inside if isinstance(x, Load) and x.buffer.scope != "variable")
+    return any(loads) or any(isinstance(x, Call) for x in inside)
 
 
 def _determined(element: Element, changed: frozenset[str]) -> set[str]:

@@ -215,7 +215,7 @@ class _Tree:
                 loop=self.names.get(loop, "") if loop is not None else None,
                 distance=distance,
                 ring=first.ring if first.depth > 1 and first.ring == second.ring else "",
-                proven=first.proven and second.proven,
+                proven=first.proven and second.proven and not _perhaps(first, second),
                 witness="always"
                 if loop is None
                 else f"the loop runs at least {distance + 1} times",
@@ -386,6 +386,13 @@ def _barrier(orders: _Orders, call: Expr | None) -> Step:
     remark = reason(orders.alone, rings)
     sync: CStmt = Sync(kind="barrier", arcs=orders.arcs, remark=remark, call=call)
     return Step(body=(sync,), quote="")
+
+
+def _perhaps(first: Access, second: Access) -> bool:
+    """Whether threads find the same elements unless memory names one of them twice."""
+    element = first.element
+    alike = element == second.element and first.owner == second.owner
+    return element is not None and alike and names_places(element)
 
 
 def _scattered(first: Access, second: Access) -> bool:
