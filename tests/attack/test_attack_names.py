@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -125,3 +128,24 @@ def test_names_that_cannot_stand_in_a_comment(
     (tmp_path / file).write_text(PROGRAM.format(**NAMES))
     assert main([str(tmp_path / file), "-o", str(tmp_path / "out")]) == 2
     assert "rename the file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_outputs_that_cannot_hold_a_name(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "核.py").write_text(PROGRAM.format(**NAMES | {"kernel": "核"}), encoding="utf-8")
+    for words in (
+        ["核.py", "-o", "out"],
+        ["核.py", "--list"],
+        ["核.py", "--emit", "plan"],
+        ["diff", "核.py", "核.py"],
+        ["where", "out/核.cu:20"],
+        ["run", "out", "--backend", "emulate", "--sizes", "N=5"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "tile2c", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+        )
+        assert done.returncode == 0, done.stderr
+        assert b"\\u6838" in done.stdout + done.stderr

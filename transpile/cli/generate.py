@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tile2c.transpile.stage.defines import Defines
 
 DEFAULT_TARGET = "cuda"
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
 SHORT = 0.6  # how alike short names have to be
 
 
@@ -159,8 +161,8 @@ def _check_input(name: str) -> None:
     path = Path(name)
     hint: str | None
     if path.is_file():
-        if not path.name.isprintable():  # it stands in comments of every file
-            told = f"{path.name!r} holds a character that cannot be printed"
+        if _CONTROL.search(path.name):  # it stands in comments of every file
+            told = f"the name {path.name!r} holds a control character"
             raise UsageProblem("T2C003", told, "rename the file")
         try:
             path.open("rb").close()

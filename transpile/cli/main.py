@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         quick_nodes.choose()
         gc.set_threshold(200_000)  # looking for cycles costs more time than it frees memory
         atexit.register(gc.freeze)
+        _print_anything()
     arguments = list(sys.argv[1:] if argv is None else argv)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by whoever started the command
@@ -46,6 +48,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _system_refuses(error, arguments)
     except Exception as error:
         return _internal_error(error)
+
+
+def _print_anything() -> None:
+    """Letters that standard output cannot hold are escaped there, as on standard error."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _dispatch(arguments: list[str]) -> int:
