@@ -36,7 +36,8 @@ def with_turns(ctx: Context, roles: Roles, body: Sequence[Stmt], *, alone: bool)
     leaves = any(isinstance(x, Jump) for x in statements(tuple(body)))
     promoted = all(x.part == x.n and x.tiles_m == 1 for x in roles.products.values())
     several = roles.groups > 1 and _first(roles) + roles.groups <= _BARRIERS
-    if leaves or not (alone and several and promoted and len(roles.batches) == 1):
+    authors = ctx.launch.thread_vars or ctx.named_barriers  # their threads may meet at any barrier
+    if leaves or authors or not (alone and several and promoted and len(roles.batches) == 1):
         return roles
     ctx.need("turn_wait", first=_first(roles))
     ctx.need("turn_pass", first=_first(roles), groups=roles.groups)
