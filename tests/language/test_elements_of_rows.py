@@ -44,7 +44,7 @@ def main(A: T.Tensor((M, K), "{kind}"), B: T.Tensor((N, K), "{kind}"), C: T.Tens
     random = np.random.default_rng(5)
     a, b = (random.integers(-4, 5, (rows, 45)).astype(dtype) for rows in (33, 35))
     checked(tmp_path, text, {"A": a, "B": b, "C": np.zeros((33, 35), total)})
-    assert "load_below" in written_text(tmp_path / "out")
+    assert "copy_below" in written_text(tmp_path / "out")
 
 
 def test_two_launches_of_different_elements(tmp_path: Path) -> None:
@@ -79,4 +79,4 @@ def main(
     empty = {"J": np.zeros((33, 32), np.int32), "Y": np.zeros((33, 32), np.float32)}
     checked(tmp_path, text, {"I": whole.astype(np.int32), "X": whole.astype(np.float32), **empty})
     found = written_text(tmp_path / "out")
-    assert found.rindex("load_below(const") < found.index("copy_async(T* shared")
+    assert found.rindex("void copy_below(") < found.index("copy_async(T* shared")

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin split_k_gemm.cu -o split_k_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, 8), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 90331538bb61  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 a13d646f131e  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int split_k = 8;
@@ -37,32 +37,34 @@ struct alignas(n * sizeof(T)) Pack {
     T at[n];
 };
 
-// Element v of a row, or zero past `valid`. No branch: loads of many elements are under way
-// together.
-static __device__ half load_below(const half* row, int v, int valid) {
-    unsigned short bits;
-    asm volatile(
-        "{\n"
-        ".reg .pred inside;\n"
-        "setp.lt.s32 inside, %2, %3;\n"
-        "mov.b16 %0, 0;\n"
-        "@inside ld.global.nc.b16 %0, [%1];\n"
-        "}"
-        : "=&h"(bits)  // not the address: it is written first
-        : "l"(row + v), "r"(v), "r"(valid));
-    return reinterpret_cast<const half&>(bits);
+// Copies n neighbours to shared memory, with zeros at and past `valid`: two are loaded at a time,
+// all are stored in one access. No branch: loads of many elements are under way together.
+template <int n>
+static __device__ void copy_below(half* shared, const half* row, int valid) {
+    Pack<unsigned, n / 2> found;
+    for (int v = 0; v < n; v += 2)
+        asm volatile(
+            "{\n"
+            ".reg .pred inside;\n"
+            ".reg .b16 low, high;\n"
+            "mov.b16 low, 0;\n"
+            "mov.b16 high, 0;\n"
+            "setp.lt.s32 inside, %2, %4;\n"
+            "@inside ld.global.nc.b16 low, [%1];\n"
+            "setp.lt.s32 inside, %3, %4;\n"
+            "@inside ld.global.nc.b16 high, [%1 + 2];\n"
+            "mov.b32 %0, {low, high};\n"
+            "}"
+            : "=r"(found.at[v / 2])
+            : "l"(row + v), "r"(v), "r"(v + 1), "r"(valid));
+    *reinterpret_cast<Pack<unsigned, n / 2>*>(shared) = found;
 }
 
 // Starts the copy of n neighbours to shared memory, with zeros where `valid` is not positive:
 // aligned rows end between copies.
 template <int n, bool aligned, typename T>
 static __device__ void copy_async(T* shared, const T* global, int valid) {
-    if (!aligned) {  // no such copy starts at any address: element by element, kept in one access
-        Pack<T, n> found;
-        for (int v = 0; v < n; ++v) found.at[v] = load_below(global, v, valid);
-        *reinterpret_cast<Pack<T, n>*>(shared) = found;
-        return;
-    }
+    if (!aligned) return copy_below<n>(shared, global, valid);  // element by element
     const unsigned dst = __cvta_generic_to_shared(shared);
     const int bytes = valid > 0 ? n * int(sizeof(T)) : 0;
     asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(dst), "l"(global),
