@@ -6,14 +6,16 @@ why     local memory holds tiles of constant size; other chips spread the iterat
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from tile2c.transpile.ir import forms
+from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.dtypes import BOOL, INT32
-from tile2c.transpile.ir.expr import Binary, Compare, Const, Expr, Var, const
+from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Const, Expr, Var, const
 from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.layouts import constant_of, plus, times
 from tile2c.transpile.lower.cores.rewrite import rewrite_statement
+from tile2c.transpile.lower.facts import linear
 
 _LAST, _OTHER = 1024, 8  # columns and rows at a time: 32 KB of float32
 
@@ -41,6 +43,9 @@ def _parallel(stmt: forms.Parallel, taken: set[str]) -> Stmt:
     for place, (var, extent) in enumerate(zip(stmt.loop_vars, stmt.extents, strict=True)):
         if isinstance(extent, Const):
             continue
+        width = _width_on_chip(stmt, var)
+        if width is not None:
+            return _parallel(_within(stmt, place, width), taken)
         last = place == len(stmt.loop_vars) - 1
         size = const(_LAST if last else _OTHER, _fresh(f"{var.name}_tile", taken))
         outer = Var(dtype=INT32, name=_fresh(f"{var.name}_block", taken), kind="loop")
@@ -58,6 +63,36 @@ def _parallel(stmt: forms.Parallel, taken: set[str]) -> Stmt:
             remark=stmt.remark,
         )
     return stmt
+
+
+def _width_on_chip(stmt: forms.Parallel, var: Var) -> int | None:
+    """How far the variable can count at most, as it walks over an array on the chip; None if over none."""
+    found: list[int] = []
+    for buffer, index in _accesses(stmt):
+        if buffer.scope == "global":
+            continue
+        for part, extent in zip(index, buffer.shape, strict=True):
+            rest = dict(linear(part).terms)
+            size = constant_of(extent)
+            if rest.pop(var, 0) == 1 and size is not None:
+                found.append(size - (0 if rest else max(linear(part).constant, 0)))
+    return max(min(found), 1) if found else None
+
+
+def _accesses(stmt: forms.Parallel) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
+    for inner in walk.statements(stmt.body):
+        if isinstance(inner, forms.Store | forms.Atomic):
+            yield inner.buffer, inner.index
+        for expr in walk.expressions(inner):
+            for load in walk.loads(expr):
+                yield load.buffer, load.index
+
+
+def _within(stmt: forms.Parallel, place: int, width: int) -> forms.Parallel:
+    """The loop over all that the array has; iterations past the end do nothing."""
+    inside = Compare(dtype=BOOL, op="<", a=stmt.loop_vars[place], b=stmt.extents[place])
+    extents = (*stmt.extents[:place], const(width), *stmt.extents[place + 1 :])
+    return replace(stmt, extents=extents, body=(forms.If(condition=inside, then=stmt.body),))
 
 
 def _constant(extent: Expr) -> Expr:
