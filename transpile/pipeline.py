@@ -307,7 +307,7 @@ def _on_device(request: Request, defines: Defines) -> Defines:
 def _tell(diagnostics: Diagnostics, found: Diagnostics) -> None:
     """Adds what is said of a kernel, but no warnings where statements of the file were refused: what is
     left makes no sense without them."""
-    errors = [x for x in diagnostics.items if x.severity is Severity.ERROR and x.code < "T2C4"]
+    errors = [x for x in diagnostics.items if x.severity is Severity.ERROR and x.code < "T2C3"]
     wrong = {item.span.file for item in errors if item.span is not None}
     for item in found.items:
         if item.severity is Severity.ERROR or item.span is None or item.span.file not in wrong:
