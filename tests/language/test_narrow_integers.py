@@ -83,6 +83,29 @@ def test_a_type_that_does_not_hold_them(tmp_path: Path, target: str, dtype: str,
     checked(tmp_path, text, {"A": ends(dtype), "B": empty(256, to, 1)}, target)
 
 
+COPIED = """
+@T.prim_func
+def main(A: T.Tensor((256,), "{dtype}"), B: T.Tensor((256,), "{to}"), C: T.Tensor((256,), "{to}")):
+    with T.Kernel(1, threads=128) as bx:
+        one = T.alloc_shared((256,), "{dtype}")
+        two = T.alloc_shared((256,), "{to}")
+        three = T.alloc_shared((256,), "{to}")
+        T.copy(A, one)
+        T.copy(one, two)
+        T.copy(two, B)
+        T.copy(A, three)
+        T.copy(three, C)
+"""
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "ascendc:ascend910b"])
+@pytest.mark.parametrize(("dtype", "to"), PAIRS[:3])
+def test_copies_are_conversions_too(tmp_path: Path, target: str, dtype: str, to: str) -> None:
+    text = COPIED.format(dtype=dtype, to=to)
+    given = {"A": ends(dtype), "B": empty(256, to, 1), "C": empty(256, to, 1)}
+    checked(tmp_path, text, given, target)
+
+
 @pytest.mark.parametrize("value", ["one[i] + one[i]", "one[i] * one[i]", "-one[i]"])
 def test_sums_and_products_of_narrow_ones(tmp_path: Path, value: str) -> None:
     text = PROGRAM.format(dtype="int16", to="int16", value=value)

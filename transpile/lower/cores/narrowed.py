@@ -31,7 +31,7 @@ class Narrowed:
         if not (source.is_integer and dtype.is_integer) or source.bits > 32:
             return None
         low, high = range_of(expr.a)
-        least, most = _all(dtype)
+        least, most = range_of_type(dtype)
         if (least <= low and high <= most) or (source.name, dtype.name) not in self._conversions:
             return None
         if self.v.tiles.target.can("ShiftLeft", source.name):
@@ -61,7 +61,7 @@ class Narrowed:
 
 def range_of(expr: Expr) -> Range:
     """The least and the largest number that an integer expression may be."""
-    whole = _all(expr.dtype)
+    whole = range_of_type(expr.dtype)
     found = _range(expr)
     if found is None or found[0] < whole[0] or found[1] > whole[1]:
         return whole
@@ -117,7 +117,8 @@ def _of_two(expr: Binary) -> Range | None:
     return None
 
 
-def _all(dtype: DType) -> Range:
+def range_of_type(dtype: DType) -> Range:
+    """The least and the largest number of an integer type."""
     if dtype.kind == "int":
         return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
     return 0, 2**dtype.bits - 1

@@ -22,6 +22,7 @@ from tile2c.transpile.lower.cores.kept import KEPT, keep_tiles, waits
 from tile2c.transpile.lower.cores.layouts import Layout, layouts, plus
 from tile2c.transpile.lower.cores.memory import Fit, capacity, fit, fit_stages, used
 from tile2c.transpile.lower.cores.names import Names
+from tile2c.transpile.lower.cores.narrow_copies import narrow_copies
 from tile2c.transpile.lower.cores.packed import unpack_loops
 from tile2c.transpile.lower.cores.plan import (
     Choice,
@@ -57,7 +58,7 @@ from tile2c.transpile.targets.cores import CoresTarget
 def make_plan(function: forms.Function, target: CoresTarget) -> CoresPlan:
     """The plan of a function with one launch. Raises InputError for what has no whole-tile form."""
     taken = taken_names(function, target)
-    whole_tiles = strip_loops(function.launches[0], taken)
+    whole_tiles = strip_loops(narrow_copies(function.launches[0], taken), taken)
     if target.can("Interleave", "float32"):
         whole_tiles = unpack_loops(whole_tiles, taken)
     staged = stage_globals(whole_tiles, target, taken)
