@@ -55,6 +55,13 @@ def find_compiler() -> str:
     return found
 
 
+def compiler_state() -> str:
+    """Changes when the host's compiler is another, as after an update."""
+    compiler = Path(find_compiler()).resolve()
+    state = compiler.stat()
+    return f"{compiler} {state.st_size} {state.st_mtime_ns}"
+
+
 def cache_folder() -> Path:
     """Where modules are kept; TILE2C_CACHE overrides the user's cache folder.
 
@@ -94,9 +101,7 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 def _header_parts() -> Iterator[bytes]:
     """What every compiled file of the runtime depends on: compiler, flags, headers."""
-    compiler = Path(find_compiler()).resolve()
-    state = compiler.stat()
-    yield f"{compiler} {state.st_size} {state.st_mtime_ns} {' '.join(_LIBRARY_FLAGS)}".encode()
+    yield f"{compiler_state()} {' '.join(_LIBRARY_FLAGS)}".encode()
     for path in [_HERE / "abi.h", *_files(".h")]:
         yield path.relative_to(_HERE).as_posix().encode()
         yield path.read_bytes()
@@ -148,7 +153,7 @@ def _object(source: Path, headers: str) -> Path:
 
 
 @contextmanager
-def _told_if_slow() -> Iterator[None]:
+def told_if_slow() -> Iterator[None]:
     """Says on standard error what takes so long, once it does."""
 
     def tell() -> None:
@@ -171,7 +176,7 @@ def _library() -> Path:
         return target
     headers = _digest(_header_parts())
     sources = [path for name in _LIBRARY_FOLDERS for path in sorted((_HERE / name).glob("*.cpp"))]
-    with _told_if_slow(), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with told_if_slow(), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         objects = list(pool.map(lambda source: _object(source, headers), sources))
     with tempfile.TemporaryDirectory(dir=cache_folder()) as scratch:
         made = f"{scratch}/runtime.a"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from bang_harness import built, launch, report
 from tile2c.runtime.emulate.module import EmulatedModule
+from tile2c.runtime.errors import CompileError
 
 Array = np.ndarray[Any, Any]
 Inputs = dict[str, Array]
@@ -211,6 +212,14 @@ REJECTED = {
     "__memcpy_async(H, h, 64, GDRAM2NRAM); __bang_add_scalar(O, O, H[3], 4);": "(line ",
     "__memcpy_async(H, h, 64, GDRAM2NRAM); H[1] = half(F[0]);": "(line ",
     "F[0] = H[3]; __memcpy_async(H, h, 64, GDRAM2NRAM);": "of H that the core of line",
+    "__memcpy_async(T, a, 256, GDRAM2NRAM); memcpy(F, T, 256);": "the core (Compute) reads bytes of T",
+    "__memcpy_async(T, a, 256, GDRAM2NRAM); memset(T, 0, 256);": "the core (Compute) writes bytes of T",
+    "__memcpy_async(H, h, 64, GDRAM2NRAM); struct P { half x, y, z; }; P p = ((P*)H)[1]; F[0] = p.z;": (
+        "the core (Compute) reads bytes of H"
+    ),
+    "T[0] = T[1] + 1.f; __memcpy(out, T, 4, NRAM2GDRAM);": "takes byte 0 of T, which nothing wrote",
+    "F[0] = *(volatile float*)(a + (1 << 28));": "the core reads 4 bytes outside every tensor",
+    "((volatile float*)a)[1] = 2.f;": "the core writes a0, an input",
     "F[0] = ((volatile float*)V)[0];": "the core reads V itself, but WRAM takes copies only",
     "F[0] = ((volatile float*)a)[256];": "the core reads bytes 1024 to 1028 of a0, which has 1024",
 }
@@ -226,6 +235,9 @@ ORDERED = (
     "__memcpy(A, a, 1024, GDRAM2NRAM); F[0] = A[3];",
     "F[0] = 1.f; __sync_compute(); __memcpy_async(out, F, 16, NRAM2GDRAM);",
     "F[0] = 1.f; __memcpy(out, F, 16, NRAM2GDRAM);",
+    "memset(T, 0, 64); memcpy(T + 16, T, 64); __memcpy(out, T, 128, NRAM2GDRAM);",
+    "((int32_t*)T)[0] = -1; __memcpy(out, T, 4, NRAM2GDRAM);",
+    "float own[64]; for (int n = 0; n < 64; ++n) own[n] = A[n]; F[0] = own[which % 64];",
     "__bang_write_zero(T, 1024); __bang_reshape_filter(F, T, 64, 1, 1, 16); __memcpy(V, F, 4096, NRAM2WRAM); "
     "__bang_matmul(F, A, V, 4, 16, 64);",
 )
@@ -274,6 +286,40 @@ def test_ordered_accesses_are_no_race(case: str, module: EmulatedModule) -> None
     which = len(OPERATIONS) + len(REJECTED) + ORDERED.index(case)
     out = np.zeros(1024, np.float32)
     assert report(module, "ops", [*inputs().values(), out, which], [4]) == ""
+
+
+# What two tasks do themselves, and what the model says against it.
+TASKS = {
+    "out[0] = taskId;": "the core writes bytes of a1 that the core of line",
+    "if (taskId) out[1] = 1.f; else F[0] = out[1];": "reads in task 0",
+    "if (taskId) out[1] = 1.f; else __memcpy(out, F, 64, NRAM2GDRAM);": (
+        "the core writes bytes of a1 that __memcpy of line"
+    ),
+    "for (int n = 0; n < 8; ++n) out[n * 2 + taskId] = n;": "",
+    "F[0] = a[0]; for (int n = 0; n < 8; ++n) out[taskId * 8 + n] = a[n];": "",
+}
+
+
+def test_what_tasks_write_themselves_is_told_apart(tmp_path: Path) -> None:
+    cases = "".join(f"    case {n}: {{ {body} break; }}\n" for n, body in enumerate(TASKS))
+    text = (
+        '#include <bang.h>\nextern "C" __mlu_global__ void tasks(const float* a, float* out, int which) {\n'
+        f"  __nram__ float F[64]; __bang_write_zero(F, 64);\n  switch (which) {{\n{cases}  }}\n}}\n"
+    )
+    module = built(text, tmp_path)
+    for which, said in enumerate(TASKS.values()):
+        given = [np.ones(64, np.float32), np.zeros(64, np.float32), which]
+        found = report(module, "tasks", given, [1], 2)
+        assert said in found if said else not found
+
+
+def test_what_is_not_there_is_told_by_the_build(tmp_path: Path) -> None:
+    text = (
+        '#include <bang.h>\nvoid elsewhere(float*);\nextern "C" __mlu_global__ void ops(float* out) {\n'
+        "  elsewhere(out);\n}\n"
+    )
+    with pytest.raises(CompileError, match="elsewhere"):
+        built(text, tmp_path)
 
 
 LATE = """#include <bang.h>

@@ -18,7 +18,7 @@ ARCHITECTURES = {
 }
 # A text calls the model before each load and store of its own; it is not linked with the sanitizer.
 _HOOKS = ("-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0", "-g1",
-          "-fno-threadsafe-statics")  # fmt: skip
+          "-fno-threadsafe-statics", "-fno-builtin-memcpy", "-fno-builtin-memset")  # fmt: skip
 MODEL = Model("bang", Path(__file__).resolve().parent / "model", _HOOKS)
 
 _KERNEL = re.compile(r"\b__mlu_(?:global|entry)__\b[^;{}()]*\bvoid\s+(\w+)\s*\(")

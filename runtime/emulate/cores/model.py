@@ -10,7 +10,12 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tile2c.runtime.emulate.compiler import cache_folder, find_compiler
+from tile2c.runtime.emulate.compiler import (
+    cache_folder,
+    compiler_state,
+    find_compiler,
+    told_if_slow,
+)
 from tile2c.runtime.emulate.objects import compile_unit, digest
 from tile2c.transpile.user_cache import is_kept
 
@@ -20,6 +25,8 @@ _SHARED = _EMULATE / "cores"
 COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-Werror=narrowing")
 KERNEL_FLAGS = (*COMMON, "-O1", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
 _OWN_FLAGS = (*COMMON, "-O2")
+# What is missing is told now, not when the module is loaded.
+_LINK = (*COMMON, "-shared", "-Wl,-z,defs")
 _LONG = {"calls"}  # hundreds of functions, which a higher level compiles twice as long for little
 
 
@@ -47,19 +54,18 @@ class Model:
         Raises CompileError with the compiler's messages, BackendUnavailable without a compiler.
         """
         compiler = find_compiler()
-        objects = _objects(self, compiler)
+        objects, prepared = self._parts(compiler, header, macros)
         names = [path.name for path in objects]
         words = (*KERNEL_FLAGS, *self.flags, *macros)
-        key = digest([unit, compiler, *words, *flags, *names, _state(self)])
+        key = digest([unit, *words, *flags, *names, _state(self)])
         target = self._cache() / f"{key}.so"
         if not is_kept(target):
-            prepared = self._prepared(compiler, header, macros) if header else ()
             own = (*words, *prepared, *self._includes(), *flags)
             with TemporaryDirectory(prefix="tile2c-") as folder:
                 made = Path(folder, "text.o")
                 compile_unit(compiler, (*own, "-c"), unit, made, [], file_name)
                 linked = [str(path) for path in (made, *objects)]
-                compile_unit(compiler, (*COMMON, "-shared"), "", target, linked, file_name)
+                compile_unit(compiler, _LINK, "", target, [*linked, "-ldl"], file_name)
         return target
 
     def sources(self) -> list[Path]:
@@ -71,9 +77,19 @@ class Model:
             _EMULATE / "include" / "emulate" / "numbers.h",
         ]
 
+    def _parts(
+        self, compiler: str, header: str, macros: Sequence[str]
+    ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+        """The model's objects, and flags that find the headers; made beside each other."""
+        with told_if_slow(), ThreadPoolExecutor(1) as beside:
+            prepared = beside.submit(self._prepared, compiler, header, macros)
+            return _objects(self, compiler), prepared.result()
+
     def _prepared(self, compiler: str, header: str, macros: Sequence[str]) -> tuple[str, ...]:
         """Where the compiler finds the headers already read, which takes most of its time."""
-        key = digest([_state(self), compiler, *KERNEL_FLAGS, *self.flags, *macros])
+        if not header:
+            return ()
+        key = digest([_state(self), compiler_state(), *KERNEL_FLAGS, *self.flags, *macros])
         folder = self._cache() / f"headers-{key}"
         target = folder / "prepared.h.gch"
         if not is_kept(target):
@@ -99,7 +115,7 @@ def _state(model: Model) -> str:
 @cache
 def _objects(model: Model, compiler: str) -> tuple[Path, ...]:
     """The objects of the model's own sources, compiled once for each version of it."""
-    key = digest([_state(model), compiler, *_OWN_FLAGS])
+    key = digest([_state(model), compiler_state(), *_OWN_FLAGS])
 
     def made(source: Path) -> Path:
         target = model._cache() / f"{source.stem}-{key}.o"

@@ -104,10 +104,10 @@ void Instruction::add(const void* address, uint64_t bytes, const char* what) {
     adds_ = false;
 }
 
-void Instruction::issue(std::function<void()> effect, bool takes) {
+void Instruction::issue(const Effect& effect, bool takes) {
     Clock needs;
     for (int p = 0; p < PIPES; ++p) needs.at[p] = needs_[p];
-    core.pending[pipe].push_back({sequence_, needs, takes, std::move(effect)});
+    core.pending[pipe].push_back({sequence_, needs, takes, effect});
     if (mode != ASYNC) core.ordinary[pipe] = sequence_;
     if (mode != PLAIN) return;
     perform(pipe, sequence_);
@@ -117,7 +117,7 @@ void Instruction::issue(std::function<void()> effect, bool takes) {
 
 void perform(Pipe pipe, uint32_t sequence) {
     while (!core.pending[pipe].empty() && core.pending[pipe].front().sequence <= sequence) {
-        const Pending next = core.pending[pipe].front();
+        Pending next = core.pending[pipe].front();
         core.pending[pipe].pop_front();
         for (int p = 0; p < PIPES; ++p)
             if (p != pipe) perform(static_cast<Pipe>(p), next.needs.at[p]);
@@ -224,6 +224,7 @@ void run(const Copy& copy) {
 
 void task_begins(uint32_t number) {
     core.task = number;
+    core.took_unwritten = false;
     for (int p = 0; p < PIPES; ++p) {
         core.issued[p] = core.ordinary[p] = 0;
         core.clock[p] = core.last[p] = Clock{};

@@ -1,4 +1,6 @@
 // The module's export that runs an entry point, task by task.
+#include <mutex>
+
 #include "state.h"
 
 namespace emu {
@@ -31,17 +33,24 @@ extern "C" __attribute__((visibility("default"))) int emu_launch(
     void** args, int arg_count, const EmuTensor* tensors, int tensor_count, int checks,
     EmuReport* report) {
     using namespace emu;
+    static std::mutex one;  // the core's state is one
+    const std::lock_guard<std::mutex> lock(one);
     memset(report, 0, sizeof *report);
     report->thread_a = report->thread_b = -1;
     core.checks = checks;
     core.report = report;
+    core.own = nullptr;
     core.tensors = tensors;
     core.tensor_count = tensor_count;
     shadow_forget(true);
     if (!setjmp(core.leave)) {
         try {
             run_tasks(entry, grid, args, arg_count);
-        } catch (const Stop&) {}
+        } catch (const Stop&) {
+        } catch (...) {  // of the text, or memory that a call of absurd size does not get
+            report->kind = UNSUPPORTED;
+            say(report->text, sizeof report->text, "%s throws an exception", entry);
+        }
     }
     core.running = false;
     for (auto& queue : core.pending) queue.clear();

@@ -3,6 +3,7 @@
 //
 // The vendor's guide has the core's loads and stores of NRAM in the Compute pipeline and those of
 // global memory in IO: they come after what that pipeline was given, and after no other's.
+// A call is no load or store, so memcpy and memset of a text are ours as well (see bang.h).
 #include "state.h"
 
 extern "C" {  // the module's own bytes, from the linker
@@ -14,39 +15,46 @@ namespace emu {
 
 namespace {
 
-void access_nram(void* at, uint64_t bytes, bool write) {
-    Instruction own("the core", COMPUTE, Line{0});
+void element(Space space, Pipe pipe, const void* at, uint64_t bytes, bool write) {
+    Instruction own("the core", pipe, Line{0});
     if (write)
-        own.write(NRAM, at, bytes, "an element");
+        own.write(space, at, bytes, "an element");
     else
-        own.read(NRAM, at, bytes, "an element");
+        own.read(space, at, bytes, "an element");
     own.issue([=] {
-        if (write) mark_written(at, bytes, false);
+        if (!write)
+            core.took_unwritten |= unwritten(at, bytes);
+        else if (!core.took_unwritten)
+            mark_written(at, bytes, false);
     });
-    perform(COMPUTE, core.issued[COMPUTE]);
+    perform(pipe, core.issued[pipe]);
 }
 
-void access(void* at, uint64_t bytes, bool write) {
+// Whether it is a variable of the text: on its stack, or, as taskId and its tables, in the module.
+bool is_variable(const void* at) {
+    const char* byte = static_cast<const char*>(at);
+    const auto above = byte - static_cast<const char*>(__builtin_frame_address(0));
+    return (byte >= __ehdr_start && byte < _end) || (above >= 0 && above < 1 << 22);
+}
+
+void access(const void* at, uint64_t bytes, bool write) {
     const Space space = space_of(at);
+    const char* did = write ? "writes" : "reads";
     if (space == NRAM) {
-        access_nram(at, bytes, write);
-    } else if (space == GDRAM) {
-        if (at >= __ehdr_start && at < _end) return;  // taskId, or a table of the text
-        check_bounds("the core", 0, GDRAM, at, bytes, write);
-        perform(IO, core.issued[IO]);
+        element(NRAM, COMPUTE, at, bytes, write);
     } else if (space == WRAM) {
-        stop(MISUSE, 0, "the core %s %s itself, but WRAM takes copies only",
-             write ? "writes" : "reads", holder(at));
+        stop(MISUSE, 0, "the core %s %s itself, but WRAM takes copies only", did, holder(at));
     } else if (space == SRAM) {
-        stop(UNSUPPORTED, 0, "the core %s %s itself, but SRAM is not modelled",
-             write ? "writes" : "reads", holder(at));
+        stop(UNSUPPORTED, 0, "the core %s %s itself, but SRAM is not modelled", did, holder(at));
+    } else if (tensor_at(at, bytes) || !is_variable(at)) {
+        check_bounds("the core", 0, GDRAM, at, bytes, write);
+        element(GDRAM, IO, at, bytes, write);
     }
 }
 
 // Calls are given the place behind them; an end of the launch leaves the text from there at once.
-void hook(void* at, uint64_t bytes, bool write, const void* behind) {
-    const auto above = static_cast<char*>(at) - static_cast<char*>(__builtin_frame_address(0));
-    if (!core.running || (above >= 0 && above < 1 << 22)) return;  // the text's own variables
+void hook(const void* at, uint64_t bytes, bool write, const void* behind) {
+    if (!core.running || !bytes) return;
     core.own = behind;
     try {
         access(at, bytes, write);
@@ -79,6 +87,15 @@ void __tsan_read_range(void* at, size_t bytes) {
 }
 void __tsan_write_range(void* at, size_t bytes) {
     emu::hook(at, bytes, true, __builtin_return_address(0));
+}
+void* emu_memcpy(void* dst, const void* src, size_t bytes) {
+    emu::hook(src, bytes, false, __builtin_return_address(0));
+    emu::hook(dst, bytes, true, __builtin_return_address(0));
+    return memcpy(dst, src, bytes);
+}
+void* emu_memset(void* dst, int value, size_t bytes) {
+    emu::hook(dst, bytes, true, __builtin_return_address(0));
+    return memset(dst, value, bytes);
 }
 void __tsan_init() {}
 void __tsan_vptr_update(void**, void*) {}

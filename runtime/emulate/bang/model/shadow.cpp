@@ -52,6 +52,38 @@ bool ordered(const Touch& earlier, const Touch& later, const Clock& needs) {
          pipe_name(earlier.pipe), did);
 }
 
+// Whether two touches of global memory differ in nothing that is asked later: those of one task are
+// in order.
+bool alike(const Touch& a, const Touch& b) {
+    return a.name == b.name && a.line == b.line && a.task == b.task && a.adds == b.adds &&
+           a.own == b.own;
+}
+
+bool alike(const Touches& a, const Touches& b) {
+    for (int p = 0; p < PIPES; ++p)
+        if (!alike(a.read[p], b.read[p])) return false;
+    return alike(a.write, b.write);
+}
+
+// Elements that the core touches one by one become one interval again.
+void join_around(Intervals& map, const char* at) {
+    auto next = map.find(at);
+    if (next == map.end()) return;
+    if (next != map.begin()) {
+        const auto before = std::prev(next);
+        if (before->second.end == at && alike(before->second, next->second)) {
+            before->second.end = next->second.end;
+            map.erase(next);
+            next = before;
+        }
+    }
+    const auto after = std::next(next);
+    if (after == map.end() || after->first != next->second.end) return;
+    if (!alike(next->second, after->second)) return;
+    next->second.end = after->second.end;
+    map.erase(after);
+}
+
 }  // namespace
 
 void shadow_touch(const Touch& touch, const Clock& needs, Space space, const void* begin,
@@ -86,6 +118,7 @@ void shadow_touch(const Touch& touch, const Clock& needs, Space space, const voi
         at = t.end;
         ++next;
     }
+    if (touch.own && space == GDRAM) join_around(map, static_cast<const char*>(begin));
 }
 
 void shadow_forget(bool global) {

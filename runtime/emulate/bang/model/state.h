@@ -25,7 +25,7 @@ struct Pending {
     uint32_t sequence;
     Clock needs;
     bool takes;  // a copy of what other pipelines may have made
-    std::function<void()> effect;
+    Effect effect;
 };
 
 struct Core {
@@ -41,6 +41,7 @@ struct Core {
     int tensor_count = 0;
     bool running = false;       // the text of a kernel
     const void* own = nullptr;  // where it stands, while it reads or writes memory itself
+    bool took_unwritten = false;  // the task read itself what nothing wrote: its writes may be that
     jmp_buf leave;              // ends the launch from there
 };
 extern Core core;

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <functional>
+#include <new>
 
 #include "cores/entries.h"
 
@@ -42,6 +42,22 @@ struct Named {
 // Where an address lies: an array of a section, a tensor of the launch, or the core's own stack.
 Space space_of(const void* address);
 
+// What an instruction does to memory, kept until it is done. There are hundreds of them, which
+// std::function would compile twice as long.
+class Effect {
+  public:
+    template <class F>
+    Effect(F effect) : call_([](void* held) { (*static_cast<F*>(held))(); }) {
+        static_assert(sizeof(F) <= sizeof held_ && __has_trivial_destructor(F), "numbers only");
+        new (held_) F(effect);
+    }
+    void operator()() { call_(held_); }
+
+  private:
+    alignas(16) char held_[160];
+    void (*call_)(void*);
+};
+
 // Vector call, plain copy (ordered with vector calls and plain copies on either side), or a copy that
 // waits for nothing but its pipeline.
 enum Mode : uint8_t { VECTOR, PLAIN, ASYNC };
@@ -57,7 +73,7 @@ class Instruction {
     // From here on other instructions come after it, as its pipeline says. What it does to memory is
     // done now, for a plain one, or when something has to come after it. `takes`: a copy of what
     // other pipelines may have made.
-    void issue(std::function<void()> effect, bool takes = false);
+    void issue(const Effect& effect, bool takes = false);
 
     const char* name;
     Pipe pipe;
