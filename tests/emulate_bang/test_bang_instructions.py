@@ -313,6 +313,55 @@ def test_what_tasks_write_themselves_is_told_apart(tmp_path: Path) -> None:
         assert said in found if said else not found
 
 
+WHEREVER = """#include <bang.h>
+
+template <typename T>
+__mlu_func__ void twice(T* dst, const T* src) {
+  __nram__ T X[64];
+  __memcpy(X, src, sizeof X, GDRAM2NRAM);
+  for (int n = 0; n < 64; ++n) X[n] = X[n] * T(2);
+  __memcpy(dst, X, sizeof X, NRAM2GDRAM);
+}
+__mlu_func__ void more(float* dst, const float* src, int count) {
+  __nram__ float Y[64];
+  __memcpy(Y, src, 256, GDRAM2NRAM);
+  __bang_add_scalar(Y, Y, 1.f, count);
+  __memcpy(dst, Y, 256, NRAM2GDRAM);
+}
+__mlu_entry__ void all(float* dst, const float* src, int count) {
+  __nram__ float Z[64];
+  twice(dst, src);
+  more(dst, dst, count);
+  __memcpy(Z, dst, 256, GDRAM2NRAM);
+  __memcpy(dst, Z, 256, NRAM2GDRAM);
+}
+__mlu_entry__ void unwritten(float* dst, const float* src, int count) {
+  __nram__ float X[64];
+  __memcpy(dst, X, 256, NRAM2GDRAM);
+}
+__mlu_entry__ void large(float* dst, const float* src, int count) {
+  __nram__ float X[64];
+  __bang_transpose(X, X + 32, 0x7fffffff, 0x7fffffff);
+}
+"""
+
+
+def test_arrays_lie_in_any_function(tmp_path: Path) -> None:
+    module = built(WHEREVER, tmp_path)
+    src = np.arange(64, dtype=np.float32)
+    dst = np.zeros(64, np.float32)
+    for _ in range(2):
+        launch(module, "all", [dst, src, 64], [0])
+        np.testing.assert_array_equal(dst, 2 * src + 1)
+    found = {
+        entry: report(module, entry, [dst, src, count], [0])
+        for entry, count in (("all", 65), ("unwritten", 0), ("large", 0))
+    }
+    assert "reads bytes 0 to 260 of Y, which has 256" in found["all"]
+    assert "takes byte 0 of X, which nothing wrote" in found["unwritten"]
+    assert "of X, which has 256" in found["large"]
+
+
 def test_what_is_not_there_is_told_by_the_build(tmp_path: Path) -> None:
     text = (
         '#include <bang.h>\nvoid elsewhere(float*);\nextern "C" __mlu_global__ void ops(float* out) {\n'

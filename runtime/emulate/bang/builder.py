@@ -19,14 +19,16 @@ ARCHITECTURES = {
 # A text calls the model before each load and store of its own; it is not linked with the sanitizer.
 _HOOKS = ("-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0", "-g1",
           "-fno-threadsafe-statics", "-fno-builtin-memcpy", "-fno-builtin-memset")  # fmt: skip
-MODEL = Model("bang", Path(__file__).resolve().parent / "model", _HOOKS)
+# Arrays of inline functions and of templates lie in their memory's section, as all others do.
+_FLAGS = (*_HOOKS, "-fno-weak")
+MODEL = Model("bang", Path(__file__).resolve().parent / "model", _FLAGS)
 
 _KERNEL = re.compile(r"\b__mlu_(?:global|entry)__\b[^;{}()]*\bvoid\s+(\w+)\s*\(")
 # A qualifier that begins the declaration of arrays or variables, up to its end.
 _DECLARED = re.compile(
     r"__(nram|wram|mlu_shared)__(?P<type>\s+[\w:<>,\s]*?[\w>]\s+)(?P<rest>\w+\s*(?:\[|=|;|,)[^;{}()]*;)"
 )
-_MEMORY = {"nram": "EMU_NRAM", "wram": "EMU_WRAM", "mlu_shared": "EMU_SRAM"}
+_MEMORY = {"nram": "NRAM", "wram": "WRAM", "mlu_shared": "SRAM"}
 _LAUNCH = re.compile(r"<<<.*?>>>", re.DOTALL)
 
 
@@ -80,12 +82,13 @@ def with_storage(text: str) -> str:
     """The text with its on-chip arrays in sections of their own, each under its name; lines stay."""
 
     def declared(found: re.Match[str]) -> str:
-        rest = found["rest"]
+        rest, space = found["rest"], _MEMORY[found[1]]
         names = re.findall(r"(?:^|,)\s*(\w+)(?=\s*(?:\[[^,]*)?(?:=|,|;))", rest)
         named = " ".join(
-            f'emu::Named emu_named_{name}("{name}", &{name}, sizeof {name});' for name in names
+            f'emu::Named emu_named_{name}("{name}", emu::{space}, &{name}, sizeof {name});'
+            for name in names
         )
-        return f"{_MEMORY[found[1]]}{found['type']}{rest} {named}"
+        return f"EMU_{space}{found['type']}{rest} {named}"
 
     return _LAUNCH.sub("", _DECLARED.sub(declared, text))
 

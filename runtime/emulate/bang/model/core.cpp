@@ -48,7 +48,8 @@ const EmuTensor* tensor_at(const void* begin, uint64_t bytes) {
     for (int i = 0; i < core.tensor_count; ++i) {
         const EmuTensor& t = core.tensors[i];
         const char* base = static_cast<const char*>(t.base);
-        if (from >= base && from + bytes <= base + t.bytes) return &t;
+        if (from < base || from > base + t.bytes) continue;
+        if (bytes <= static_cast<uint64_t>(base + t.bytes - from)) return &t;
     }
     return nullptr;
 }

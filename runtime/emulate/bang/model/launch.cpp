@@ -40,6 +40,7 @@ extern "C" __attribute__((visibility("default"))) int emu_launch(
     core.checks = checks;
     core.report = report;
     core.own = nullptr;
+    task = Task{};
     core.tensors = tensors;
     core.tensor_count = tensor_count;
     shadow_forget(true);

@@ -19,6 +19,11 @@ struct Section {
     std::vector<uint8_t> unwritten;
 };
 Section sections[SPACES];
+// Arrays of templates, which compilers leave out of these sections; they stay once they are known.
+std::map<const char*, std::pair<Space, Section>>& apart() {
+    static std::map<const char*, std::pair<Space, Section>> found;
+    return found;
+}
 
 struct Array {
     const char* name;
@@ -43,7 +48,23 @@ Section* section_of(const void* address) {
     const char* at = static_cast<const char*>(address);
     for (Section& section : sections)
         if (at >= section.begin && at < section.end) return &section;
-    return nullptr;
+    auto next = apart().upper_bound(at);
+    if (next == apart().begin()) return nullptr;
+    Section& section = (--next)->second.second;
+    return at < section.end ? &section : nullptr;
+}
+
+void forget(Section& section) {
+    if (section.begin == section.end) return;
+    memset(section.begin, POISON, static_cast<size_t>(section.end - section.begin));
+    memset(section.unwritten.data(), 1, section.unwritten.size());
+}
+
+// Keeps an array of `space` that does not lie in its section.
+void keep_apart(Space space, char* begin, size_t bytes) {
+    const auto [place, added] =
+        apart().insert({begin, {space, {begin, begin + bytes, std::vector<uint8_t>(bytes)}}});
+    if (added) forget(place->second.second);
 }
 
 }  // namespace
@@ -52,19 +73,19 @@ Section* section_of(const void* address) {
 static void check_room(Space space) {
     uint64_t total = 0;
     for (const auto& [begin, array] : arrays())
-        if (begin >= sections[space].begin && begin < sections[space].end)
-            total += (array.bytes + 63) / 64 * 64;
+        if (space_of(begin) == space) total += (array.bytes + 63) / 64 * 64;
     if (total > module.bytes[space])
         stop(MISUSE, 0, "arrays in %s take %llu bytes, but mtp_%d has %llu for them",
              space_name(space), static_cast<unsigned long long>(total), module.arch,
              static_cast<unsigned long long>(module.bytes[space]));
 }
 
-Named::Named(const char* name, const void* begin, size_t bytes) {
-    const char* at = static_cast<const char*>(begin);
+Named::Named(const char* name, Space space, const void* begin, size_t bytes) {
+    char* at = const_cast<char*>(static_cast<const char*>(begin));
+    if (launched && !section_of(at)) keep_apart(space, at, bytes);
     const bool known = arrays().count(at);
     arrays()[at] = {name, bytes, !launched};
-    if (launched && !known) check_room(space_of(begin));
+    if (launched && !known) check_room(space);
 }
 
 void memories_begin() {
@@ -82,11 +103,8 @@ void memories_begin() {
 void forget_contents() {
     for (auto next = arrays().begin(); next != arrays().end();)
         next = next->second.everywhere ? std::next(next) : arrays().erase(next);
-    for (Section& section : sections) {
-        if (section.begin == section.end) continue;
-        memset(section.begin, POISON, static_cast<size_t>(section.end - section.begin));
-        memset(section.unwritten.data(), 1, section.unwritten.size());
-    }
+    for (Section& section : sections) forget(section);
+    for (auto& [begin, held] : apart()) forget(held.second);
 }
 
 Space space_of(const void* address) {
@@ -95,6 +113,9 @@ Space space_of(const void* address) {
         if (at >= sections[space].begin && at < sections[space].end) return space;
     }
     const char* at = static_cast<const char*>(address);
+    const auto next = apart().upper_bound(at);
+    if (next != apart().begin() && at < std::prev(next)->second.second.end)
+        return std::prev(next)->second.first;
     for (int i = 0; i < core.tensor_count; ++i) {  // a little past its end is meant to be in it
         const char* base = static_cast<const char*>(core.tensors[i].base);
         if (at + 4096 > base && at < base + core.tensors[i].bytes + 4096) return GDRAM;
@@ -158,7 +179,11 @@ void check_bounds(const char* name, int line, Space space, const void* address, 
     const char* at = static_cast<const char*>(address);
     if (space != GDRAM) {
         const auto* array = array_at(address);
-        if (!array || at + bytes <= array->first + array->second.bytes) return;
+        const char* end = array ? array->first + array->second.bytes : section_of(at)->end;
+        if (bytes <= static_cast<uint64_t>(end - at)) return;
+        if (!array)
+            stop(MEMORY, line, "%s %s %llu bytes outside every array", name, verb,
+                 static_cast<unsigned long long>(bytes));
         say(core.report->array, sizeof core.report->array, "%s", array->second.name);
         const uint64_t begin = inside(address);
         stop(MEMORY, line, "%s %s bytes %llu to %llu of %s, which has %llu", name, verb,

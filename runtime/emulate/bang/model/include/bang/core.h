@@ -36,7 +36,7 @@ const char* pipe_name(Pipe pipe);
 
 // An array of on-chip memory, so that reports can name it. Written by the builder.
 struct Named {
-    Named(const char* name, const void* begin, size_t bytes);
+    Named(const char* name, Space space, const void* begin, size_t bytes);
 };
 
 // Where an address lies: an array of a section, a tensor of the launch, or the core's own stack.
