@@ -308,7 +308,11 @@ def test_what_tasks_write_themselves_is_told_apart(tmp_path: Path) -> None:
     )
     module = built(text, tmp_path)
     for which, said in enumerate(TASKS.values()):
-        given = [np.ones(64, np.float32), np.zeros(64, np.float32), which]
+        given: list[Array | int | float] = [
+            np.ones(64, np.float32),
+            np.zeros(64, np.float32),
+            which,
+        ]
         found = report(module, "tasks", given, [1], 2)
         assert said in found if said else not found
 

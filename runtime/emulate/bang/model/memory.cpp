@@ -69,7 +69,7 @@ void keep_apart(Space space, char* begin, size_t bytes) {
 
 }  // namespace
 
-// The arrays of one memory that a kernel has together: those of the file, and of functions it is in.
+// The arrays of one memory that a kernel has together: those of the file and of functions it is in.
 static void check_room(Space space) {
     uint64_t total = 0;
     for (const auto& [begin, array] : arrays())
