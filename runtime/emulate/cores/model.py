@@ -81,7 +81,7 @@ class Model:
         self, compiler: str, header: str, macros: Sequence[str]
     ) -> tuple[tuple[Path, ...], tuple[str, ...]]:
         """The model's objects, and flags that find the headers; made beside each other."""
-        with told_if_slow(), ThreadPoolExecutor(1) as beside:
+        with ThreadPoolExecutor(1) as beside:
             prepared = beside.submit(self._prepared, compiler, header, macros)
             return _objects(self, compiler), prepared.result()
 
@@ -117,16 +117,20 @@ def _objects(model: Model, compiler: str) -> tuple[Path, ...]:
     """The objects of the model's own sources, compiled once for each version of it."""
     key = digest([_state(model), compiler_state(), *_OWN_FLAGS])
 
-    def made(source: Path) -> Path:
-        target = model._cache() / f"{source.stem}-{key}.o"
-        if not is_kept(target):
-            level = ("-O1",) if source.stem in _LONG else ()
-            flags = (*_OWN_FLAGS, *level, "-c", *model._includes())
-            compile_unit(compiler, flags, source.read_text("utf-8"), target, [], source.name)
-        return target
+    sources = [path for path in model.sources() if path.suffix == ".cpp"]
+    targets = {path: model._cache() / f"{path.stem}-{key}.o" for path in sources}
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return tuple(pool.map(made, (p for p in model.sources() if p.suffix == ".cpp")))
+    def make(source: Path) -> None:
+        level = ("-O1",) if source.stem in _LONG else ()
+        flags = (*_OWN_FLAGS, *level, "-c", *model._includes())
+        text = source.read_text("utf-8")
+        compile_unit(compiler, flags, text, targets[source], [], source.name)
+
+    missing = [source for source, target in targets.items() if not is_kept(target)]
+    if missing:
+        with told_if_slow(), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            list(pool.map(make, missing))
+    return tuple(targets.values())
 
 
 def quoted(text: str) -> str:
