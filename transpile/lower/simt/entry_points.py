@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Const, Expr, const
 from tile2c.transpile.lower import build as b
@@ -10,6 +12,9 @@ from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.kernel_head import used_in_names
 from tile2c.transpile.lower.simt.uses import global_uses, names_in
 from tile2c.transpile.lower.simt.values import Place, convert
+
+if TYPE_CHECKING:
+    from tile2c.transpile.render.expressions import CPrinter
 
 
 def entry_params(ctx: Context, body: tuple[CStmt, ...], only_used: bool) -> tuple[EntryParam, ...]:
@@ -111,10 +116,12 @@ def aligned_pitches(ctx: Context) -> tuple[str, ...]:
     from tile2c.transpile.render.expressions import CPrinter
 
     printer = CPrinter(ctx.target.dialect)
-    return tuple(
-        f"{printer(b.for_host(stride))} % {width} == 0"
-        for stride, width in ctx.aligned_pitches.items()
-    )
+    return tuple(multiple_of(printer, *pitch) for pitch in ctx.aligned_pitches.items())
+
+
+def multiple_of(printer: CPrinter, stride: Expr, unit: int, sign: str = "==") -> str:
+    """The condition that a stride is a multiple of a number of elements; `sign` `!=`: that it is none."""
+    return f"{printer(b.mod(b.for_host(stride), const(unit)))} {sign} 0"
 
 
 def grid(ctx: Context) -> tuple[Expr, Expr, Expr]:

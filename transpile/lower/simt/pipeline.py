@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Const, Expr, Select, Var, const
-from tile2c.transpile.ir.forms import Jump, Let, Pipelined, Stmt
+from tile2c.transpile.ir.forms import If, Jump, Let, Pipelined, Stmt
 from tile2c.transpile.ir.walk import names_bound, statements
 from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.plan import (
@@ -123,6 +123,8 @@ class _Pipeline:
         elif declared:
             steps.append(Step(body=(Section(body=(declared,)),)))
         steps.append(self._loop(load, slot, stop))
+        if staging.ahead and self.waits and _breaks(self.stmt.body):
+            steps.append(self._wait(0, "the loop may have ended with loads on their way"))
         ctx.facts = facts
         for name in (() if self.counted else (slot,)) + (self.var,):  # counters outlive the loop
             ctx.namer.release(name)
@@ -303,7 +305,7 @@ class _Pipeline:
         call = CCall(dtype=INT32, function="copies_commit", args=())
         return (Do(call=call, remark=remark),)
 
-    def _wait(self, ahead: int) -> Step:
+    def _wait(self, ahead: int, remark: str = "") -> Step:
         pending: Expr = b.sub(self.depth, const(2)) if ahead else const(0)
         call = CCall(dtype=INT32, function="copies_wait", args=(), template=(pending,))
         if self.waits:
@@ -312,7 +314,7 @@ class _Pipeline:
             Access(buffer=name, write=True, version=0, depth=self.staging.depth, ring=self.var)
             for name in self.tiles
         )
-        remark = f"this thread's part of tile {self.var} has arrived"
+        remark = remark or f"this thread's part of tile {self.var} has arrived"
         body = (Do(call=call, remark=remark),) if self.waits else ()
         return Step(body=body, completes=done, quote=self.loads)
 
@@ -343,6 +345,16 @@ def _counters(fill: str, use: str) -> Local:
 def _skips(body: Sequence[Stmt]) -> bool:
     """Whether a round may end early: what stands at its end is left out then."""
     return any(isinstance(stmt, Jump) for stmt in statements(tuple(body)))
+
+
+def _breaks(body: Sequence[Stmt]) -> bool:
+    """Whether the loop of these statements may end before its last round."""
+    for stmt in body:
+        if isinstance(stmt, Jump) and stmt.kind == "break":
+            return True
+        if isinstance(stmt, If) and (_breaks(stmt.then) or _breaks(stmt.orelse)):
+            return True
+    return False
 
 
 def is_short(stop: Expr) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import prod
 from typing import TypeVar
 
-from tile2c.transpile.ir.expr import Buffer, Expr, Load, Var
+from tile2c.transpile.ir.expr import Binary, Buffer, Expr, Load, Var
 from tile2c.transpile.ir.forms import Let, Parallel, Stmt, Store
 from tile2c.transpile.ir.walk import expressions, loads, statements, variables, writes
 from tile2c.transpile.lower import build as b
@@ -20,6 +20,7 @@ from tile2c.transpile.lower.simt.layouts import Layout
 from tile2c.transpile.record import inner_names, record
 
 T = TypeVar("T", Stmt, Expr)
+_DIVISIONS = ("//", "%", "truncdiv", "truncmod", "ceildiv")
 EPILOGUE = 64  # registers that finishing sums, and storing them, may take beside them
 
 
@@ -85,9 +86,15 @@ def _candidates(ctx: Context, loop: Parallel) -> list[Load]:
         along = {var.name for var in names} & {var.name for var in loop.loop_vars}
         nested = any(True for part in load.index for _ in loads(part))
         alone = load.buffer.scope == "global" and load.buffer.name not in written
-        if alone and known and not nested and len(along) == 1 and not ctx.launch.views:
+        safe = not any(_may_fail(part) for index in load.index for part in b.walk(index))
+        if alone and known and safe and not nested and len(along) == 1 and not ctx.launch.views:
             found[load] = None
     return list(found)
+
+
+def _may_fail(expr: Expr) -> bool:
+    """Whether it divides by what may be zero where the condition around it does not hold."""
+    return isinstance(expr, Binary) and expr.op in _DIVISIONS and not b.known(expr.b)
 
 
 def _uses(load: Load, var: Var) -> bool:

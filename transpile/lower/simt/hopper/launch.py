@@ -23,7 +23,7 @@ from tile2c.transpile.lower.plan import (
     Local,
     Plan,
 )
-from tile2c.transpile.lower.simt.entry_points import launch_note
+from tile2c.transpile.lower.simt.entry_points import launch_note, multiple_of
 from tile2c.transpile.lower.simt.frames import assign_layouts
 from tile2c.transpile.lower.simt.gaps import NoPlaceForBarrier
 from tile2c.transpile.lower.simt.hopper import memory
@@ -379,7 +379,7 @@ class WithRoles(Sides):
         printer = CPrinter(self.ctx.target.dialect)
         given = self.conditions
         pitches = [
-            f"{printer(b.for_host(stride))} % {unit} == 0"
+            multiple_of(printer, stride, unit)
             for stride, unit in given.pitches.items()
             if b.known(stride) is None  # else the entry runs over copies alone
         ]

@@ -27,6 +27,7 @@ from tile2c.transpile.lower.plan import (
     TensorMap,
     Workspace,
 )
+from tile2c.transpile.lower.simt.entry_points import multiple_of
 from tile2c.transpile.lower.simt.hopper.launch import WithRoles
 from tile2c.transpile.lower.simt.hopper.row_copies import CHUNK, THREADS, copy_entry, size_param
 from tile2c.transpile.lower.simt.hopper.slabs import far_apart
@@ -84,12 +85,12 @@ def with_repacking(plan: Plan, whole: WithRoles, direct: LaunchPlan) -> Plan:
             raise Unfit(known_odd(whole))
         limit = ""
     odd = {
-        key: "" if key in always else _condition(printer, stride, key[1], "!=")
+        key: "" if key in always else multiple_of(printer, stride, key[1], "!=")
         for key, stride in _strides(groups)
     }
     sizes = [f"{printer(b.for_host(dim))} > 0" for dim in whole.conditions.positive]
     sizes += [
-        _condition(printer, b.for_host(stride), unit, "==")
+        multiple_of(printer, stride, unit)
         for stride, unit in whole.conditions.pitches.items()
         if (printer(b.for_host(stride)), unit) not in groups
     ]
@@ -295,10 +296,6 @@ def _strides(groups: dict[Key, list[Packed]]) -> list[tuple[Key, Expr]]:
     return [(key, group[0].stride) for key, group in groups.items()]
 
 
-def _condition(printer: CPrinter, stride: Expr, unit: int, sign: str) -> str:
-    return f"{printer(stride)} % {unit} {sign} 0"
-
-
 def _workspace(tensors: Sequence[Packed]) -> tuple[Workspace, ...]:
     offset: Expr = const(0)
     found = []
@@ -364,9 +361,7 @@ def _launch(
     packed = {x.buffer.name: x for key in chosen for x in groups[key]}
     conditions = [odd[key] for key in chosen]
     conditions += [
-        _condition(printer, groups[key][0].stride, key[1], "==")
-        for key in groups
-        if key not in chosen
+        multiple_of(printer, groups[key][0].stride, key[1]) for key in groups if key not in chosen
     ]
     told = {key[0]: groups[key][0].told for key in chosen}
     params = tuple(

@@ -9,7 +9,9 @@ from tile2c.transpile.ir.forms import (
     Copy,
     Foreign,
     Gemm,
+    If,
     Im2col,
+    Jump,
     Let,
     Parallel,
     Pipelined,
@@ -238,7 +240,22 @@ def _loop(body: tuple[Stmt, ...]) -> Pipelined:
         raise Unfit("a gemm of the pipelined loop stands under a condition or in an inner loop")
     if int(loop.num_stages.value) < 1:
         raise Unfit(f"num_stages={loop.num_stages.value} leaves nothing to load ahead")
+    before = body[: next(k for k, x in enumerate(body) if x is loop)]
+    if any(isinstance(x, Jump) and x.kind == "return" for x in walk(before)) or _jumps(loop.body):
+        raise Unfit("a block may end, or leave a round, while its tiles are still being loaded")
     return loop
+
+
+def _jumps(rounds: Sequence[Stmt]) -> bool:
+    """Whether something leaves a round early: a loop in it may break off itself."""
+    for stmt in rounds:
+        if isinstance(stmt, Jump):
+            return True
+        if isinstance(stmt, If) and (_jumps(stmt.then) or _jumps(stmt.orelse)):
+            return True
+        if any(isinstance(x, Jump) and x.kind == "return" for x in walk((stmt,))):
+            return True
+    return False
 
 
 def _parts(products: list[Gemm], plans: dict[int, WarpgroupPlan]) -> dict[str, int]:

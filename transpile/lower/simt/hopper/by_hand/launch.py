@@ -34,6 +34,7 @@ from tile2c.transpile.lower.plan import (
 from tile2c.transpile.lower.rename import rename_reserved
 from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.divergence import Divergence
+from tile2c.transpile.lower.simt.entry_points import multiple_of
 from tile2c.transpile.lower.simt.fit_reductions import fit_reductions
 from tile2c.transpile.lower.simt.gaps import NoPlaceForBarrier
 from tile2c.transpile.lower.simt.hand_over import hand_over
@@ -341,8 +342,6 @@ class ByHand(ordinary.LoweredLaunch):
         from tile2c.transpile.render.expressions import CPrinter
 
         printer = CPrinter(self.ctx.target.dialect)
-        pitches = [
-            f"{printer(b.for_host(stride))} % {unit} == 0" for stride, unit in self.pitches.items()
-        ]
+        pitches = [multiple_of(printer, stride, unit) for stride, unit in self.pitches.items()]
         sizes = [f"{printer(b.for_host(dim))} > 0" for dim in self.positive]
         return (*pitches, *sizes, *super()._requirements())
