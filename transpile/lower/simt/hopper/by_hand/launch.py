@@ -271,12 +271,11 @@ class ByHand(ordinary.LoweredLaunch):
         if ctx.launch.comments:
             steps = (CStmt(comments=ctx.launch.comments), *steps)
         indices = [*self._block_indices(steps), *self._prologue(steps)]
-        head: list[CStmt] = [unaligned_flag()] if self.unaligned_rows else []
-        head += arrays
-        if indices:
-            head.append(Section(body=tuple(indices)))
+        head: list[CStmt] = [*arrays, Section(body=tuple(indices))] if indices else [*arrays]
         made = memory.initialise(ctx, barriers, cluster=self._clustered)
-        return (*head, *made, *self._fragments(), *self._locals(), *steps)
+        body = (*head, *made, *self._fragments(), *self._locals(), *steps)
+        asked = self.unaligned_rows and "aligned" in names_in(body)
+        return (unaligned_flag(), *body) if asked else body
 
     @property
     def _clustered(self) -> bool:
