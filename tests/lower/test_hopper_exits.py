@@ -1,10 +1,11 @@
-"""Blocks that end or leave a round early, padded rows, places that are known under a condition alone."""
+"""Blocks that end or leave a round early; padded rows; places and types of results that are unusual."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tile2c
@@ -74,3 +75,28 @@ def test_no_place_is_asked_for_early_that_divides_by_a_size(tmp_path: Path) -> N
         want = a.astype(np.float64) @ b.astype(np.float64) + added
         np.testing.assert_allclose(got, want, rtol=4e-3, atol=0.1)
     assert "bias_held" not in text_of(tmp_path).read_text()
+
+
+def test_a_place_that_is_read_stands_behind_the_place_it_is_read_at(tmp_path: Path) -> None:
+    m, n, k = 256, 72, 136
+    a, b = _operands(m, n, k, k)
+    place = np.random.default_rng(1).permutation(m).astype(np.int32)
+    bias, got = np.arange(n, dtype=np.float16), np.zeros((m, n), np.float16)
+    _run(tmp_path, "scattered", {}, [a, b, bias, place, got])
+    want = a.astype(np.float64) @ b.astype(np.float64) + bias
+    np.testing.assert_allclose(got[place].astype(np.float64), want, rtol=4e-3, atol=0.1)
+
+
+def test_sums_leave_in_two_types(tmp_path: Path) -> None:
+    """Each has a function of its own that packs pairs."""
+    m, n, k = 136, 72, 136
+    a, b = _operands(m, n, k, k)
+    first, second = np.zeros((m, n), np.float16), np.zeros((m, n), ml_dtypes.bfloat16)
+    _run(tmp_path, "in_two_types", {}, [a, b, first, second])
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(first.astype(np.float64), want, rtol=4e-3, atol=0.1)
+    second_want = np.maximum(want, 0)
+    np.testing.assert_allclose(second.astype(np.float64), second_want, rtol=2e-2, atol=0.2)
+    text = text_of(tmp_path).read_text()
+    assert "packed_pair(" in text
+    assert "packed_pair_bfloat16(" in text or "packed_pair_float16(" in text

@@ -130,15 +130,15 @@ class _Body:
             head.append(Local(dtype=INT32, names=tuple(used)))
         for name in self.names:
             self.ctx.namer.release(name)
-        kept = tuple(
-            stmt.names[0]
-            for stmt in named
-            if isinstance(stmt, Local)
-            and (
-                uses(body, stmt.names[0].name)
-                or any(b.mentions(c, stmt.names[0].name) for c in self._conditions(rows))
-            )
-        )
+        kept: list[Declarator] = []
+        for stmt in reversed(named):
+            if not isinstance(stmt, Local):
+                continue
+            (part,) = stmt.names
+            values = [later.value for later in kept if later.value is not None]
+            asked = any(b.mentions(x, part.name) for x in (*self._conditions(rows), *values))
+            if asked or uses(body, part.name):
+                kept.insert(0, part)
         loaded = tuple(name for name in kept if reads_memory(name.value))
         plain = tuple(name for name in kept if name not in loaded)
         if plain:

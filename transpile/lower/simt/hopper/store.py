@@ -368,7 +368,8 @@ def _write(ctx: Context, passage: Passage, tile: str, swizzle: str, part: Expr) 
 def _pair(ctx: Context, passage: Passage, m: Expr, n: Expr, right: int, half: int) -> Expr:
     """Two neighbouring sums, converted and packed: registers of one 8 x 8 matrix."""
     sums, kind = passage.copy.src.buffer, passage.copy.dst.buffer.dtype
-    ctx.need("packed_pair", type=kind.name)
+    packed = ctx.helper_name("packed_pair", kind.name, kind.name)
+    ctx.need("packed_pair", type=kind.name, name=packed)
     block = m if passage.plan.tiles_m > 1 else const(0)
     values = [
         Element(
@@ -378,9 +379,10 @@ def _pair(ctx: Context, passage: Passage, m: Expr, n: Expr, right: int, half: in
         )
         for v in (0, 1)
     ]
-    pair = CCall(dtype=DTYPES["uint32"], function="packed_pair", args=tuple(values))
+    pair = CCall(dtype=DTYPES["uint32"], function=packed, args=tuple(values))
     for bound in passage.bounds:
-        name = "at_least" if bound.op == "max" else "at_most"
+        base = "at_least" if bound.op == "max" else "at_most"
+        name = ctx.helper_name(base, kind.name, kind.name)
         ctx.need("pair_bound", type=kind.name, op=bound.op, name=name)
         pair = CCall(dtype=DTYPES["uint32"], function=name, args=(pair, bound.value))
     return pair
