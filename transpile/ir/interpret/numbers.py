@@ -63,6 +63,8 @@ class Numbers:
         """A result of `working` type as an element of `dtype`."""
         if dtype.bits == 4 and dtype.is_integer:
             return _four_bits(value, dtype)
+        if dtype.bits == 8 and dtype.is_float and not self.float64:
+            return _to_float(np.asarray(value), dtype)
         return np.asarray(value).astype(self.storage(dtype), copy=False)
 
     def constant(self, value: float | int | bool, dtype: DType) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from math import prod
 
 from tile2c.transpile.diagnostics.diagnostic import failure
-from tile2c.transpile.ir.dtypes import INT32, DType
+from tile2c.transpile.ir.dtypes import FLOAT32, INT32, DType
 from tile2c.transpile.ir.expr import (
     Binary,
     Buffer,
@@ -74,10 +74,14 @@ def convert(ctx: Context, expr: Expr, place: Place) -> Expr:
         return Cast(dtype=expr.dtype, a=replace(inverted, dtype=INT32))
     if isinstance(expr, Reinterpret):
         return bits_as(ctx, replace(expr, a=convert(ctx, expr.a, place)))
+    if isinstance(expr, Unary) and _bare(expr.dtype):
+        negated = replace(expr, dtype=FLOAT32, a=_as_float(convert(ctx, expr.a, place)))
+        return Cast(dtype=expr.dtype, a=negated)
     if isinstance(expr, Unary | Cast):
         return replace(expr, a=convert(ctx, expr.a, place))
     if isinstance(expr, Compare | Logical):
-        return replace(expr, a=convert(ctx, expr.a, place), b=convert(ctx, expr.b, place))
+        a, y = convert(ctx, expr.a, place), convert(ctx, expr.b, place)
+        return replace(expr, a=_as_float(a), b=_as_float(y))
     if isinstance(expr, Select):
         return replace(
             expr,
@@ -151,10 +155,29 @@ def _binary(ctx: Context, expr: Binary, place: Place) -> Expr:
     if expr.op == "/" and _divides_many(ctx, expr, place):
         ctx.need("divided")
         return CCall(dtype=expr.dtype, function="divided", args=(a, y))
+    if _bare(expr.dtype):
+        wide = replace(expr, dtype=FLOAT32, a=_as_float(a), b=_as_float(y))
+        return Cast(dtype=expr.dtype, a=wide)
     found = replace(expr, a=a, b=y)
     if expr.op == "<<" and expr.dtype.is_integer and expr.dtype.bits < 32:
         return Cast(dtype=expr.dtype, a=replace(found, dtype=INT32))  # C shifts in 32 bits
     return found
+
+
+def _bare(dtype: DType) -> bool:
+    """Whether C has no operators for the type: floats of 8 bits are taken as float there and back."""
+    return dtype.is_float and dtype.bits == 8
+
+
+_EXACT = 8  # whole numbers up to here are numbers of every such type
+
+
+def _as_float(value: Expr) -> Expr:
+    if not _bare(value.dtype):
+        return value
+    if isinstance(value, Const) and float(value.value) in range(-_EXACT, _EXACT + 1):
+        return Const(dtype=FLOAT32, value=float(value.value))
+    return Cast(dtype=FLOAT32, a=value)
 
 
 _MANY = 4  # quotients that are worth a reciprocal
