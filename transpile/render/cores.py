@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import prod
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -244,6 +245,7 @@ def _side(
 ) -> str:
     """What one kind of cores does. `core`: the number of its cube core, for a mix of both kinds."""
     steps = StepPrinter(target, printer, {t.name: t for t in plan.tiles}, marks)
+    sizes = {c.name: int(c.value) for c in plan.constants if c.name and c.dtype.is_integer}
     looped = 4 if plan.persistent and not plan.staged else 0
     body = steps.block((*plan.block_locals, *plan.body), width - looped)
     blocks = fill(
@@ -259,8 +261,8 @@ def _side(
     return fill(
         target.templates,
         "side.j2",
-        queued=[_queued(tile, printer) for tile in plan.tiles if tile.place != "work"],
-        kept=[_kept(tile, printer) for tile in plan.tiles if tile.place == "work"],
+        queued=[_queued(tile, printer, sizes) for tile in plan.tiles if tile.place != "work"],
+        kept=[_kept(tile, printer, sizes) for tile in plan.tiles if tile.place == "work"],
         core=core,
         setup=steps.block(plan.setup, width),
         blocks=blocks,
@@ -324,7 +326,8 @@ def _params(plan: CoresPlan, target: CoresTarget, printer: CoresPrinter) -> list
             declaration = f"{kind} {param.name}"
         else:
             shape = ", ".join(printer(extent) for extent in param.shape)
-            remark = f"  // {kind} [{shape}]"
+            said = "{type}" in target.words.parameter  # by the declaration
+            remark = f"  // [{shape}]" if said else f"  // {kind} [{shape}]"
             name = param.name if isinstance(param, TensorParam) else param.param
             const = "const " if isinstance(param, TensorParam) and param.role == "in" else ""
             declaration = target.words.parameter.format(name=name, type=kind, const=const)
@@ -348,7 +351,23 @@ _WAYS = {
 }
 
 
-def _queued(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
+def _elements(tile: Tile, sizes: Mapping[str, int]) -> str:
+    """How many a tile has: the product of its extents by name, where it has no more than these."""
+    names = tile.shape.strip("[]").split(", ")
+    extents = [sizes.get(name, int(name) if name.isdigit() else 0) for name in names]
+    count = tile.bytes // tile.dtype.bytes
+    named = any(name in sizes for name in names)
+    return " * ".join(names) if named and prod(extents) == count else str(count)
+
+
+def _bytes(tile: Tile, printer: CoresPrinter, sizes: Mapping[str, int]) -> str:
+    elements = _elements(tile, sizes)
+    if elements.isdigit():
+        return str(tile.bytes)
+    return f"{elements} * sizeof({printer.type_name(tile.dtype)})"
+
+
+def _queued(tile: Tile, printer: CoresPrinter, sizes: Mapping[str, int]) -> dict[str, object]:
     copies = ", double buffered" if tile.depth > 1 else ""
     way = _WAYS[tile.position]
     shape = f" {tile.shape}" if tile.shape else ""
@@ -356,23 +375,23 @@ def _queued(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
         "position": tile.position,
         "queue": f"{tile.name}_queue",
         "depth": tile.depth,
-        "bytes": tile.bytes,
+        "bytes": _bytes(tile, printer, sizes),
         "name": tile.name,
         "type": printer.type_name(tile.dtype),
-        "count": tile.bytes // tile.dtype.bytes,
+        "count": _elements(tile, sizes),
         "shape": tile.shape,
         "remark": f"{tile.name}: {printer.type_name(tile.dtype)}{shape}, {way}{copies}",
     }
 
 
-def _kept(tile: Tile, printer: CoresPrinter) -> dict[str, object]:
+def _kept(tile: Tile, printer: CoresPrinter, sizes: Mapping[str, int]) -> dict[str, object]:
     return {
         "position": tile.position,
         "buffer": f"{tile.name}_buffer",
-        "bytes": tile.bytes,
+        "bytes": _bytes(tile, printer, sizes),
         "name": tile.name,
         "type": printer.type_name(tile.dtype),
-        "count": tile.bytes // tile.dtype.bytes,
+        "count": _elements(tile, sizes),
         "about": tile.shape or tile.purpose,
         "weights": tile.position == WEIGHTS,
         "remark": f"{printer.type_name(tile.dtype)} {tile.shape}" if tile.shape else tile.purpose,

@@ -40,7 +40,7 @@ from tile2c.transpile.lower.cores.plan import (
 )
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
-from tile2c.transpile.render.finish import comment, wrap
+from tile2c.transpile.render.finish import comment, flowing, wrap
 from tile2c.transpile.render.marks import Marks
 from tile2c.transpile.targets.cores import CoresTarget
 
@@ -94,15 +94,23 @@ class StepPrinter:
         for span, group in groupby(steps, lambda step: step.span):
             lines: list[str] = []
             for step in group:
-                if step.comments and (lines or parts):
+                above = flowing(self._comments(step), columns)
+                if above and (lines or parts):
                     lines.append("")
-                lines += [comment(text, columns) for text in step.comments]
+                lines += [comment(text, columns) for text in above]
                 lines.append(self._remarked(step, columns))
             whole = "\n".join(lines)
             text = whole.removeprefix("\n")
             blank = whole[: len(whole) - len(text)]
             parts.append(blank + (text if span is None else self.marks.around(text, span)))
         return "\n".join(parts)
+
+    def _comments(self, step: Step) -> tuple[str, ...]:
+        """Without the author's text of a value whose declaration says the very same."""
+        if not isinstance(step, Local) or step.value is None:
+            return step.comments
+        said = f"{step.name} = {self.c(step.value)}"
+        return tuple(text for text in step.comments if text != said)
 
     def _remarked(self, step: Step, columns: int) -> str:
         text = self._text(step, columns)

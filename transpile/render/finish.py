@@ -18,6 +18,7 @@ _BREAK = re.compile("(?<![-+*/%&|^=<>]) (?![-+*/%&|^=<>])")  # not inside a form
 _SPACE = re.compile(r" (?![^\[\]]*\])")  # not inside a subscript
 _TEMPLATE = re.compile(r"(?<=\w)<[^<>()]*>(?=\()")  # its commas are not between arguments
 _OPTION = re.compile(r""" (?=-)(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # in no quotes
+_PROSE = re.compile(r"[a-z][^()\[\]=<>]*")  # goes on with a sentence: no statement that is quoted
 _SHORT = re.compile(r"^([^/\s#].*\)) \{\n    ([^\n]+[;}])\n\}$", re.MULTILINE)
 
 
@@ -51,6 +52,18 @@ def comment(text: str, columns: int) -> str:
             line = "//"
         line += f" {word}"
     return "\n".join([*lines, line])
+
+
+def flowing(lines: Sequence[str], columns: int) -> list[str]:
+    """Lines of a comment; one that has to be broken flows on into the rest of its sentence."""
+    found: list[str] = []
+    for line in lines:
+        broken = bool(found) and len(found[-1]) + 3 > columns and found[-1][-1] not in ".:;!?"
+        if broken and _PROSE.fullmatch(line):
+            found[-1] += f" {line}"
+        else:
+            found.append(line)
+    return found
 
 
 def title(name: str, summary: str) -> str:

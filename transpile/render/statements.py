@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -24,7 +23,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
-from tile2c.transpile.render.finish import comment, wrap
+from tile2c.transpile.render.finish import comment, flowing, wrap
 from tile2c.transpile.render.marks import Marks
 
 WIDTH = 100
@@ -58,7 +57,7 @@ class StatementPrinter:
                 text = f"{comment(statement.remark, columns)}\n{text}"
             else:
                 text = marked + (f"\n{rest}" if rest else "")
-        above = "\n".join(comment(line, columns) for line in _flowing(statement.comments, columns))
+        above = "\n".join(comment(line, columns) for line in flowing(statement.comments, columns))
         whole = "\n".join(part for part in (above, text) if part)
         if isinstance(statement, Section) and statement.span is not None and whole:
             return self.marks.around(whole, statement.span)
@@ -189,18 +188,3 @@ def _needs_no_braces(statement: CStmt) -> bool:
         isinstance(statement, Loop)
         and not (statement.unroll or statement.rolled or statement.rolled_unaligned)
     )
-
-
-_PROSE = re.compile(r"[a-z][^()\[\]=<>]*")  # goes on with a sentence: no statement that is quoted
-
-
-def _flowing(lines: Sequence[str], columns: int) -> list[str]:
-    """Lines of a comment; one that has to be broken flows on into the rest of its sentence."""
-    found: list[str] = []
-    for line in lines:
-        broken = bool(found) and len(found[-1]) + 3 > columns and found[-1][-1] not in ".:;!?"
-        if broken and _PROSE.fullmatch(line):
-            found[-1] += f" {line}"
-        else:
-            found.append(line)
-    return found

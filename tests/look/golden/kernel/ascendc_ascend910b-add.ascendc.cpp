@@ -6,7 +6,7 @@
 //   launch   40 cores, or fewer: at most (N + 1023) / 1024 have work
 //   sizes    N is free
 //   memory   24576 of 196352 bytes of a core's UB
-//   text     sha256 41d463a491ba  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 92435aa1d3e6  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -45,13 +45,13 @@ extern "C" __global__ __aicore__ void add(GM_ADDR A,  // float [N]
     TPipe pipe;
     // A_tile: float [block_N], filled by MTE2 for V, double buffered
     TQue<TPosition::VECIN, 1> A_tile_queue;
-    pipe.InitBuffer(A_tile_queue, 2, 4096);
+    pipe.InitBuffer(A_tile_queue, 2, block_N * sizeof(float));
     // B_tile: float [block_N], filled by MTE2 for V, double buffered
     TQue<TPosition::VECIN, 1> B_tile_queue;
-    pipe.InitBuffer(B_tile_queue, 2, 4096);
+    pipe.InitBuffer(B_tile_queue, 2, block_N * sizeof(float));
     // C_tile: float [block_N], filled by V for MTE3, double buffered
     TQue<TPosition::VECOUT, 1> C_tile_queue;
-    pipe.InitBuffer(C_tile_queue, 2, 4096);
+    pipe.InitBuffer(C_tile_queue, 2, block_N * sizeof(float));
 
     // with T.Kernel(T.ceildiv(N, block_N), threads=threads) as bx
     // each core takes every GetBlockNum()-th block

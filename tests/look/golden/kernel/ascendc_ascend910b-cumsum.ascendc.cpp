@@ -6,7 +6,7 @@
 //   launch   40 cores, or fewer: at most (M + 3) / 4 have work
 //   sizes    M and N are free
 //   memory   45440 of 196352 bytes of a core's UB
-//   text     sha256 afccebe9fc8e  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 fad832152933  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -86,10 +86,10 @@ extern "C" __global__ __aicore__ void cumsum(GM_ADDR X,  // float [M, N]
     TPipe pipe;
     // tile: float [block_M, block_N], filled by MTE2 for V, double buffered
     TQue<TPosition::VECIN, 1> tile_queue;
-    pipe.InitBuffer(tile_queue, 2, 8192);
+    pipe.InitBuffer(tile_queue, 2, block_M * block_N * sizeof(float));
     // tile_out: float [block_M, block_N], filled by V for MTE3, double buffered
     TQue<TPosition::VECOUT, 1> tile_out_queue;
-    pipe.InitBuffer(tile_out_queue, 2, 8192);
+    pipe.InitBuffer(tile_out_queue, 2, block_M * block_N * sizeof(float));
     TBuf<TPosition::VECCALC> carry_buffer;  // float [block_M]
     pipe.InitBuffer(carry_buffer, 64);
     LocalTensor<float> carry = carry_buffer.Get<float>();

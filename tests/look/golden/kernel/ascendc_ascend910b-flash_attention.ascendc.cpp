@@ -7,9 +7,9 @@
 //   launch   20 groups of a cube core and both its vector cores, or fewer: at most
 //            (seq_q + 127) / 128 * heads * batch have work
 //   sizes    batch, heads, seq_q and seq_kv are free
-//   memory   UB 167680, L1 73728 of 524032, L0A 65536 of 65536, L0B 16384 of 65536, L0C 98304 of
-//            131072 bytes
-//   text     sha256 d83f6e842f77  (edit freely: `tile2c --merge` keeps your changes)
+//   memory   UB 167680 of 196352, L1 73728 of 524032, L0A 65536 of 65536, L0B 16384 of 65536, L0C
+//            98304 of 131072 bytes
+//   text     sha256 8a87c1531fc8  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -187,16 +187,16 @@ extern "C" __global__ __aicore__ void flash_attention(
     if ASCEND_IS_AIC {
         // Q_shared: half [block_M, dim], in L1, filled by MTE2 for MTE1
         TQue<TPosition::A1, 1> Q_shared_queue;
-        pipe.InitBuffer(Q_shared_queue, 1, 32768);
+        pipe.InitBuffer(Q_shared_queue, 1, block_M * dim * sizeof(half));
         // P: half [block_M, block_N], in L1, filled by MTE2 for MTE1
         TQue<TPosition::A1, 1> P_queue;
-        pipe.InitBuffer(P_queue, 1, 8192);
+        pipe.InitBuffer(P_queue, 1, block_M * block_N * sizeof(half));
         // K_shared: half [block_N, dim], in L1, filled by MTE2 for MTE1, double buffered
         TQue<TPosition::B1, 1> K_shared_queue;
-        pipe.InitBuffer(K_shared_queue, 2, 8192);
+        pipe.InitBuffer(K_shared_queue, 2, block_N * dim * sizeof(half));
         // V_shared: half [block_N, dim], in L1, filled by MTE2 for MTE1, double buffered
         TQue<TPosition::B1, 1> V_shared_queue;
-        pipe.InitBuffer(V_shared_queue, 2, 8192);
+        pipe.InitBuffer(V_shared_queue, 2, block_N * dim * sizeof(half));
         // left: half, in L0A, filled by MTE1 for M, double buffered
         TQue<TPosition::A2, 1> left_queue;
         pipe.InitBuffer(left_queue, 2, 32768);
@@ -205,10 +205,10 @@ extern "C" __global__ __aicore__ void flash_attention(
         pipe.InitBuffer(right_queue, 2, 8192);
         // S: float [block_M, block_N], in L0C, filled by M for FIX, double buffered
         TQue<TPosition::CO1, 1> S_queue;
-        pipe.InitBuffer(S_queue, 2, 16384);
+        pipe.InitBuffer(S_queue, 2, block_M * block_N * sizeof(float));
         // acc: float [block_M, dim], in L0C, filled by M for FIX
         TQue<TPosition::CO1, 1> acc_queue;
-        pipe.InitBuffer(acc_queue, 1, 65536);
+        pipe.InitBuffer(acc_queue, 1, block_M * dim * sizeof(float));
         const int32_t core = GetBlockIdx();
         CrossCoreSetFlag<2, PIPE_MTE2>(P_free);  // P_exchange is free at first
 
@@ -234,10 +234,7 @@ extern "C" __global__ __aicore__ void flash_attention(
             Q_shared_queue.EnQue(Q_shared);
 
             // Tiles of keys that no query of this block sees are not even loaded.
-            // past = seq_kv - seq_q
             const int32_t past = seq_kv - seq_q;
-
-            // first = bx * block_M + past
             const int32_t first = bx * block_M + past;
 
             // keys = T.min(seq_kv, first + block_M) if causal else seq_kv
@@ -337,30 +334,30 @@ extern "C" __global__ __aicore__ void flash_attention(
     if ASCEND_IS_AIV {
         // P: half [strip_rows, block_N], filled by V for MTE3, double buffered
         TQue<TPosition::VECOUT, 1> P_queue;
-        pipe.InitBuffer(P_queue, 2, 4096);
+        pipe.InitBuffer(P_queue, 2, strip_rows * block_N * sizeof(half));
         // acc_product: float [strip_rows, dim], filled by MTE2 for V, double buffered
         TQue<TPosition::VECIN, 1> acc_product_queue;
-        pipe.InitBuffer(acc_product_queue, 2, 32768);
+        pipe.InitBuffer(acc_product_queue, 2, strip_rows * dim * sizeof(float));
         // acc_half: half [strip_rows, dim], filled by V for MTE3, double buffered
         TQue<TPosition::VECOUT, 1> acc_half_queue;
-        pipe.InitBuffer(acc_half_queue, 2, 16384);
+        pipe.InitBuffer(acc_half_queue, 2, strip_rows * dim * sizeof(half));
         TBuf<TPosition::VECIN> S_buffer;  // float [strip_rows, block_N]
-        pipe.InitBuffer(S_buffer, 8192);
+        pipe.InitBuffer(S_buffer, strip_rows * block_N * sizeof(float));
         LocalTensor<float> S = S_buffer.Get<float>();
         TBuf<TPosition::VECCALC> acc_buffer;  // float [strip_rows, dim]
-        pipe.InitBuffer(acc_buffer, 32768);
+        pipe.InitBuffer(acc_buffer, strip_rows * dim * sizeof(float));
         LocalTensor<float> acc = acc_buffer.Get<float>();
         TBuf<TPosition::VECCALC> row_max_buffer;  // float [strip_rows]
-        pipe.InitBuffer(row_max_buffer, 256);
+        pipe.InitBuffer(row_max_buffer, strip_rows * sizeof(float));
         LocalTensor<float> row_max = row_max_buffer.Get<float>();
         TBuf<TPosition::VECCALC> max_before_buffer;  // float [strip_rows]
-        pipe.InitBuffer(max_before_buffer, 256);
+        pipe.InitBuffer(max_before_buffer, strip_rows * sizeof(float));
         LocalTensor<float> max_before = max_before_buffer.Get<float>();
         TBuf<TPosition::VECCALC> rescale_buffer;  // float [strip_rows]
-        pipe.InitBuffer(rescale_buffer, 256);
+        pipe.InitBuffer(rescale_buffer, strip_rows * sizeof(float));
         LocalTensor<float> rescale = rescale_buffer.Get<float>();
         TBuf<TPosition::VECCALC> row_sum_buffer;  // float [strip_rows]
-        pipe.InitBuffer(row_sum_buffer, 256);
+        pipe.InitBuffer(row_sum_buffer, strip_rows * sizeof(float));
         LocalTensor<float> row_sum = row_sum_buffer.Get<float>();
         TBuf<TPosition::VECCALC> indices_buffer;  // 0, 1, 2, ... to compare indices
         pipe.InitBuffer(indices_buffer, 256);
@@ -412,10 +409,7 @@ extern "C" __global__ __aicore__ void flash_attention(
             Duplicate(row_max, -infinity, strip_rows);
 
             // Tiles of keys that no query of this block sees are not even loaded.
-            // past = seq_kv - seq_q
             const int32_t past = seq_kv - seq_q;
-
-            // first = bx * block_M + past
             const int32_t first = bx * block_M + past;
 
             // keys = T.min(seq_kv, first + block_M) if causal else seq_kv
@@ -461,8 +455,7 @@ extern "C" __global__ __aicore__ void flash_attention(
                 }
 
                 // Exponentials are taken relative to the largest score so far. When it grows, what
-                // was
-                // summed up under the old one shrinks.
+                // was summed up under the old one shrinks.
                 // T.copy(row_max, max_before)
                 PipeBarrier<PIPE_V>();  // row_max is complete
                 Muls(max_before, row_max, 1.f, strip_rows);

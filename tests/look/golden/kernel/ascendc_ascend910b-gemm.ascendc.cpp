@@ -6,7 +6,7 @@
 //   launch   20 cube cores, or fewer: at most (N + 127) / 128 * ((M + 127) / 128) have work
 //   sizes    M, N and K are free
 //   memory   L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 131072 of 131072 bytes
-//   text     sha256 245c05ce2c6a  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 3604fe5adfc9  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -105,10 +105,10 @@ extern "C" __global__ __aicore__ void gemm(GM_ADDR A,  // half [M, K]
     TPipe pipe;
     // A_shared: half [block_M, block_K], in L1, filled by MTE2 for MTE1, double buffered
     TQue<TPosition::A1, 1> A_shared_queue;
-    pipe.InitBuffer(A_shared_queue, 2, 8192);
+    pipe.InitBuffer(A_shared_queue, 2, block_M * block_K * sizeof(half));
     // B_shared: half [block_K, block_N], in L1, filled by MTE2 for MTE1, double buffered
     TQue<TPosition::B1, 1> B_shared_queue;
-    pipe.InitBuffer(B_shared_queue, 2, 8192);
+    pipe.InitBuffer(B_shared_queue, 2, block_K * block_N * sizeof(half));
     // left: half, in L0A, filled by MTE1 for M, double buffered
     TQue<TPosition::A2, 1> left_queue;
     pipe.InitBuffer(left_queue, 2, 8192);
@@ -117,7 +117,7 @@ extern "C" __global__ __aicore__ void gemm(GM_ADDR A,  // half [M, K]
     pipe.InitBuffer(right_queue, 2, 8192);
     // C_local: float [block_M, block_N], in L0C, filled by M for FIX, double buffered
     TQue<TPosition::CO1, 1> C_local_queue;
-    pipe.InitBuffer(C_local_queue, 2, 65536);
+    pipe.InitBuffer(C_local_queue, 2, block_M * block_N * sizeof(float));
 
     // with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by)
     // each core takes every GetBlockNum()-th block

@@ -7,7 +7,7 @@
 //   launch   20 cube cores, or fewer: at most (N + 127) / 128 * ((M + 127) / 128) have work
 //   sizes    M, N and K are free
 //   memory   L1 33024 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 131072 of 131072 bytes
-//   text     sha256 192b0200b00f  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 0eeab8d7eadc  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -122,16 +122,16 @@ extern "C" __global__ __aicore__ void gemm_bias_relu(GM_ADDR A,  // half [M, K]
     TPipe pipe;
     // A_shared: half [block_M, block_K], in L1, filled by MTE2 for MTE1, double buffered
     TQue<TPosition::A1, 1> A_shared_queue;
-    pipe.InitBuffer(A_shared_queue, 2, 8192);
+    pipe.InitBuffer(A_shared_queue, 2, block_M * block_K * sizeof(half));
     // B_shared: half [block_K, block_N], in L1, filled by MTE2 for MTE1, double buffered
     TQue<TPosition::B1, 1> B_shared_queue;
-    pipe.InitBuffer(B_shared_queue, 2, 8192);
+    pipe.InitBuffer(B_shared_queue, 2, block_K * block_N * sizeof(half));
     // bias_l1: half [block_N], in L1, filled by MTE2 for MTE1
     TQue<TPosition::C1, 1> bias_l1_queue;
-    pipe.InitBuffer(bias_l1_queue, 1, 256);
+    pipe.InitBuffer(bias_l1_queue, 1, block_N * sizeof(half));
     // bias_row: float [block_N], in the bias table, filled by MTE1 for M
     TQue<TPosition::C2, 1> bias_row_queue;
-    pipe.InitBuffer(bias_row_queue, 1, 512);
+    pipe.InitBuffer(bias_row_queue, 1, block_N * sizeof(float));
     // left: half, in L0A, filled by MTE1 for M, double buffered
     TQue<TPosition::A2, 1> left_queue;
     pipe.InitBuffer(left_queue, 2, 8192);
@@ -140,7 +140,7 @@ extern "C" __global__ __aicore__ void gemm_bias_relu(GM_ADDR A,  // half [M, K]
     pipe.InitBuffer(right_queue, 2, 8192);
     // C_local: float [block_M, block_N], in L0C, filled by M for FIX, double buffered
     TQue<TPosition::CO1, 1> C_local_queue;
-    pipe.InitBuffer(C_local_queue, 2, 65536);
+    pipe.InitBuffer(C_local_queue, 2, block_M * block_N * sizeof(float));
 
     // with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by)
     // each core takes every GetBlockNum()-th block

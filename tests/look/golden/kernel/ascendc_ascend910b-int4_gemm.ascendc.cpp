@@ -7,9 +7,9 @@
 //   launch   20 groups of a cube core and both its vector cores, or fewer: at most
 //            (N + 63) / 64 * ((M + 63) / 64) have work
 //   sizes    M, N and K are free
-//   memory   UB 21632, L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 32768 of
-//            131072 bytes
-//   text     sha256 f80136e62318  (edit freely: `tile2c --merge` keeps your changes)
+//   memory   UB 21632 of 196352, L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C
+//            32768 of 131072 bytes
+//   text     sha256 7180ebdabc8c  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -198,10 +198,10 @@ extern "C" __global__ __aicore__ void int4_gemm(
     if ASCEND_IS_AIC {
         // A_shared: half [block_M, block_K], in L1, filled by MTE2 for MTE1, double buffered
         TQue<TPosition::A1, 1> A_shared_queue;
-        pipe.InitBuffer(A_shared_queue, 2, 8192);
+        pipe.InitBuffer(A_shared_queue, 2, block_M * block_K * sizeof(half));
         // W_shared: half [block_N, block_K], in L1, filled by MTE2 for MTE1, double buffered
         TQue<TPosition::B1, 1> W_shared_queue;
-        pipe.InitBuffer(W_shared_queue, 2, 8192);
+        pipe.InitBuffer(W_shared_queue, 2, block_N * block_K * sizeof(half));
         // left: half, in L0A, filled by MTE1 for M, double buffered
         TQue<TPosition::A2, 1> left_queue;
         pipe.InitBuffer(left_queue, 2, 8192);
@@ -210,7 +210,7 @@ extern "C" __global__ __aicore__ void int4_gemm(
         pipe.InitBuffer(right_queue, 2, 8192);
         // C_local: float [block_M, block_N], in L0C, filled by M for FIX, double buffered
         TQue<TPosition::CO1, 1> C_local_queue;
-        pipe.InitBuffer(C_local_queue, 2, 16384);
+        pipe.InitBuffer(C_local_queue, 2, block_M * block_N * sizeof(float));
         const int32_t core = GetBlockIdx();
         CrossCoreSetFlag<2, PIPE_MTE2>(W_shared_free);  // W_shared_exchange is free at first
 
@@ -282,15 +282,15 @@ extern "C" __global__ __aicore__ void int4_gemm(
     if ASCEND_IS_AIV {
         // B_shared: int8_t [strip_rows, 32], filled by MTE2 for V, double buffered
         TQue<TPosition::VECIN, 1> B_shared_queue;
-        pipe.InitBuffer(B_shared_queue, 2, 1024);
+        pipe.InitBuffer(B_shared_queue, 2, strip_rows * 32 * sizeof(int8_t));
         // scales_shared: half [strip_rows], filled by MTE2 for V, double buffered
         TQue<TPosition::VECIN, 1> scales_shared_queue;
-        pipe.InitBuffer(scales_shared_queue, 2, 64);
+        pipe.InitBuffer(scales_shared_queue, 2, strip_rows * sizeof(half));
         // W_shared: half [strip_rows, block_K], filled by V for MTE3, double buffered
         TQue<TPosition::VECOUT, 1> W_shared_queue;
-        pipe.InitBuffer(W_shared_queue, 2, 4096);
+        pipe.InitBuffer(W_shared_queue, 2, strip_rows * block_K * sizeof(half));
         TBuf<TPosition::VECCALC> W_shared_parts_buffer;  // half [2, strip_rows, 32]
-        pipe.InitBuffer(W_shared_parts_buffer, 4096);
+        pipe.InitBuffer(W_shared_parts_buffer, 2 * strip_rows * 32 * sizeof(half));
         LocalTensor<half> W_shared_parts = W_shared_parts_buffer.Get<half>();
         TBuf<TPosition::VECCALC> work_int16_buffer;  // intermediate results
         pipe.InitBuffer(work_int16_buffer, 2048);

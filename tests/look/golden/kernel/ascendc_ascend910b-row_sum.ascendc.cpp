@@ -6,7 +6,7 @@
 //   launch   40 cores, or fewer: at most (M + 7) / 8 have work
 //   sizes    M and N are free
 //   memory   32928 of 196352 bytes of a core's UB
-//   text     sha256 b0d35ab2edf0  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 d694997f56af  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -57,10 +57,10 @@ extern "C" __global__ __aicore__ void row_sum(GM_ADDR X,  // float [M, N]
     TPipe pipe;
     // tile: float [block_M, block_N], filled by MTE2 for V, double buffered
     TQue<TPosition::VECIN, 1> tile_queue;
-    pipe.InitBuffer(tile_queue, 2, 16384);
+    pipe.InitBuffer(tile_queue, 2, block_M * block_N * sizeof(float));
     // sums: float [block_M], filled by V for MTE3, double buffered
     TQue<TPosition::VECOUT, 1> sums_queue;
-    pipe.InitBuffer(sums_queue, 2, 32);
+    pipe.InitBuffer(sums_queue, 2, block_M * sizeof(float));
     TBuf<TPosition::VECCALC> column_work_buffer;  // intermediate results, one for each row
     pipe.InitBuffer(column_work_buffer, 32);
     LocalTensor<float> column_work = column_work_buffer.Get<float>();

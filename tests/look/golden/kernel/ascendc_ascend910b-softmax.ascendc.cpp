@@ -6,7 +6,7 @@
 //   launch   40 cores, or fewer: at most M have work
 //   sizes    M is free
 //   memory   99744 of 196352 bytes of a core's UB
-//   text     sha256 a5a8f5f0adab  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 6074e7738828  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -44,12 +44,12 @@ extern "C" __global__ __aicore__ void softmax(GM_ADDR X,  // half [M, N]
     TPipe pipe;
     // x_half: half [N], filled by MTE2 for V, double buffered
     TQue<TPosition::VECIN, 1> x_half_queue;
-    pipe.InitBuffer(x_half_queue, 2, 16384);
+    pipe.InitBuffer(x_half_queue, 2, N * sizeof(half));
     // x_half_out: half [N], filled by V for MTE3, double buffered
     TQue<TPosition::VECOUT, 1> x_half_out_queue;
-    pipe.InitBuffer(x_half_out_queue, 2, 16384);
+    pipe.InitBuffer(x_half_out_queue, 2, N * sizeof(half));
     TBuf<TPosition::VECCALC> x_buffer;  // float [block_M, N]
-    pipe.InitBuffer(x_buffer, 32768);
+    pipe.InitBuffer(x_buffer, block_M * N * sizeof(float));
     LocalTensor<float> x = x_buffer.Get<float>();
     TBuf<TPosition::VECCALC> row_max_buffer;  // float [block_M]
     pipe.InitBuffer(row_max_buffer, 64);

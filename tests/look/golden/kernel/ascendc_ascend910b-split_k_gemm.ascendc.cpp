@@ -7,7 +7,7 @@
 //   launch   20 cube cores, or fewer: at most (N + 127) / 128 * ((M + 127) / 128) * 8 have work
 //   sizes    M, N and K are free
 //   memory   L1 32768 of 524032, L0A 16384 of 65536, L0B 16384 of 65536, L0C 131072 of 131072 bytes
-//   text     sha256 3e6982dafce7  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5f4527db5ec5  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -124,10 +124,10 @@ extern "C" __global__ __aicore__ void split_k_gemm(GM_ADDR A,  // half [M, K]
     TPipe pipe;
     // A_shared: half [block_M, block_K], in L1, filled by MTE2 for MTE1, double buffered
     TQue<TPosition::A1, 1> A_shared_queue;
-    pipe.InitBuffer(A_shared_queue, 2, 8192);
+    pipe.InitBuffer(A_shared_queue, 2, block_M * block_K * sizeof(half));
     // B_shared: half [block_K, block_N], in L1, filled by MTE2 for MTE1, double buffered
     TQue<TPosition::B1, 1> B_shared_queue;
-    pipe.InitBuffer(B_shared_queue, 2, 8192);
+    pipe.InitBuffer(B_shared_queue, 2, block_K * block_N * sizeof(half));
     // left: half, in L0A, filled by MTE1 for M, double buffered
     TQue<TPosition::A2, 1> left_queue;
     pipe.InitBuffer(left_queue, 2, 8192);
@@ -136,7 +136,7 @@ extern "C" __global__ __aicore__ void split_k_gemm(GM_ADDR A,  // half [M, K]
     pipe.InitBuffer(right_queue, 2, 8192);
     // C_local: float [block_M, block_N], in L0C, filled by M for FIX, double buffered
     TQue<TPosition::CO1, 1> C_local_queue;
-    pipe.InitBuffer(C_local_queue, 2, 65536);
+    pipe.InitBuffer(C_local_queue, 2, block_M * block_N * sizeof(float));
 
     // with T.Kernel(*grid, threads=threads) as (bx, by, bz)
     // each core takes every GetBlockNum()-th block
@@ -159,7 +159,6 @@ extern "C" __global__ __aicore__ void split_k_gemm(GM_ADDR A,  // half [M, K]
         // for ko in T.Pipelined(tiles, num_stages=num_stages)
         const int32_t rounds = tiles > 1 ? tiles : 1;
         for (int32_t ko = 0; ko < rounds; ++ko) {
-            // k = (bz * tiles + ko) * block_K
             const int32_t k = (bz * tiles + ko) * block_K;
 
             // T.copy(A[by * block_M, k], A_shared)

@@ -7,7 +7,7 @@
 //   launch   40 cores, or fewer: at most (N + 63) / 64 * ((M + 63) / 64) have work
 //   sizes    M and N are free
 //   memory   76288 of 196352 bytes of a core's UB
-//   text     sha256 5210f2d02abb  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 8bc688eb0593  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -92,13 +92,13 @@ extern "C" __global__ __aicore__ void transpose_scale_bias(GM_ADDR X,  // half [
     TPipe pipe;
     // tile: half [block_M, block_N], filled by MTE2 for V, double buffered
     TQue<TPosition::VECIN, 1> tile_queue;
-    pipe.InitBuffer(tile_queue, 2, 8192);
+    pipe.InitBuffer(tile_queue, 2, block_M * block_N * sizeof(half));
     // bias_tile: half [block_N], filled by MTE2 for V, double buffered
     TQue<TPosition::VECIN, 1> bias_tile_queue;
-    pipe.InitBuffer(bias_tile_queue, 2, 128);
+    pipe.InitBuffer(bias_tile_queue, 2, block_N * sizeof(half));
     // Y_tile: half [block_N, block_M], filled by V for MTE3, double buffered
     TQue<TPosition::VECOUT, 1> Y_tile_queue;
-    pipe.InitBuffer(Y_tile_queue, 2, 8192);
+    pipe.InitBuffer(Y_tile_queue, 2, block_N * block_M * sizeof(half));
     TBuf<TPosition::VECCALC> work_half_buffer;  // intermediate results
     pipe.InitBuffer(work_half_buffer, 8192);
     LocalTensor<half> work_half = work_half_buffer.Get<half>();

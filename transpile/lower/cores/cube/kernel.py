@@ -154,7 +154,7 @@ def _mix(
     names = {exchange.name for exchange in sides.exchanges}
     handles = {p.name: p.handle for p in vector.params if isinstance(p, TensorParam)}
     starts, ends = _flags(sides)
-    memory = f"UB {vector.local_bytes}, {cube.memory}"
+    memory = f"UB {vector.local_bytes} of {target.local_bytes}, {cube.memory}"
     return replace(
         vector,
         params=tuple(p for p in _params(vector, cube) if p.name not in names),
