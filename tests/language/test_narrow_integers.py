@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from language_programs import checked, empty, text_of
+from language_programs import CUDA, HIP, checked, empty, text_of, values
+from numpy.testing import assert_array_equal
 
 TARGETS = ["cuda:sm_80", "hip:gfx942", "musa:mp_31", "ascendc:ascend910b", "bang:mtp_592"]
 PROGRAM = """
@@ -117,3 +118,19 @@ def test_what_is_in_the_range_is_converted_as_it_is(tmp_path: Path) -> None:
     text = PROGRAM.format(dtype="int32", to="int16", value=value)
     checked(tmp_path, text, {"A": ends("int32"), "B": empty(256, "int16")}, "ascendc:ascend910b")
     assert "Shift" not in text_of(tmp_path, text, "ascendc:ascend910b")
+
+
+PLACES = """
+@T.prim_func
+def main(A: T.Tensor((256,), "float32"), B: T.Tensor((256,), "float32")):
+    with T.Kernel(1, threads=256) as bx:
+        for i in T.Parallel(256):
+            B[i] = A[T.cast(T.cast(i, "int8"), "int32")]
+"""
+
+
+@pytest.mark.parametrize("target", [CUDA, HIP])
+def test_places_of_a_type_that_does_not_hold_them(tmp_path: Path, target: str) -> None:
+    a = values(256)
+    found = checked(tmp_path, PLACES, {"A": a, "B": empty(256)}, target)["B"]
+    assert_array_equal(found, np.where(np.arange(256) < 128, a, 0))

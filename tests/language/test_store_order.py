@@ -157,6 +157,35 @@ for k in T.serial(n):
         F[i] = S[(i + k) % 128] + 1
     T.copy(F, B[k, :])
 """,
+    "quotients and remainders by what counts": """
+S = T.alloc_shared((128, 8), "float32")
+T.clear(S)
+for k in T.serial(n):
+    for i in T.Parallel(128):
+        S[i // (k + 1), i % (k + 1)] = S[i // (k + 1), i % (k + 1)] * 2 + A[i]
+for k in T.serial(n):
+    for i in T.Parallel(128):
+        B[k, i] = S[i, k]
+""",
+    "a narrow type in which several numbers are one": """
+S = T.alloc_shared((256,), "float32")
+T.clear(S)
+for k in T.serial(n):
+    for i in T.Parallel(512):
+        if i // 256 == k % 2:
+            S[T.cast(T.cast(i, "uint8"), "int32")] = S[T.cast(T.cast(i, "uint8"), "int32")] * 2 + k
+for k in T.serial(n):
+    for i in T.Parallel(128):
+        B[k, i] = S[i + k] + A[i]
+""",
+    "a narrow type that brings numbers back": """
+S = T.alloc_shared((512,), "float32")
+for k in T.serial(n):
+    for i in T.Parallel(256):
+        S[T.cast(T.cast(i, "uint8"), "int32")] = i + k
+    for i in T.Parallel(128):
+        B[k, i] = S[T.cast(T.cast(511 - i, "uint8"), "int32")] + A[i]
+""",
     "places from memory": """
 S = T.alloc_shared((128,), "float32")
 for k in T.serial(n):

@@ -39,10 +39,20 @@ def linear(expr: Expr) -> Linear:
     return Linear(tuple((atom, c) for atom, c in terms.items() if c), constant)
 
 
+def keeps_number(expr: Cast) -> bool:
+    """Whether an integer is the same number in the other type; of 32 bits and more it is taken to fit."""
+    source, dtype = expr.a.dtype, expr.dtype
+    if not (source.is_integer and dtype.is_integer):
+        return False
+    spare = dtype.bits - source.bits
+    wider = spare > 0 if (source.kind, dtype.kind) == ("uint", "int") else spare >= 0
+    return dtype.bits >= 32 or (wider and (source.kind, dtype.kind) != ("int", "uint"))
+
+
 def _collect(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
     if isinstance(expr, Const):
         return factor * int(expr.value)
-    if isinstance(expr, Cast) and expr.dtype.is_integer and expr.a.dtype.is_integer:
+    if isinstance(expr, Cast) and keeps_number(expr):
         return _collect(expr.a, factor, terms)
     if isinstance(expr, Unary) and expr.op == "-":
         return _collect(expr.a, -factor, terms)
@@ -316,7 +326,7 @@ def _evaluate(expr: Expr, at: Mapping[str, int]) -> int | None:
         return int(expr.value)
     if isinstance(expr, Var):
         return at.get(expr.name)
-    if isinstance(expr, Cast) and expr.dtype.is_integer and expr.a.dtype.is_integer:
+    if isinstance(expr, Cast) and keeps_number(expr):
         return _evaluate(expr.a, at)
     if isinstance(expr, Unary) and expr.op == "-":
         value = _evaluate(expr.a, at)

@@ -111,9 +111,11 @@ def _of_two(expr: Binary) -> Range | None:
         case "%" if b[0] > 0:
             return 0, b[1] - 1
         case ">>" if b[0] >= 0:
-            return min(a[0], a[0] >> b[0]), max(a[1], a[1] >> b[0])
+            ends = [x >> y for x in a for y in b]
+            return min(ends), max(ends)
         case "//" if b[0] > 0:
-            return min(a[0], a[0] // b[0]), max(a[1], a[1] // b[0])
+            ends = [x // y for x in a for y in b]
+            return min(ends), max(ends)
     return None
 
 

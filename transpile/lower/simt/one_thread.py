@@ -112,20 +112,24 @@ def _determined(element: Element, changed: frozenset[str]) -> set[str]:
     while True:
         open_names = (changed | element.of_threads | element.inside) - found
         more: set[str] = set()
-        for part in _whole_numbers(element.index):
+        for part in _whole_numbers(element, open_names):
             more |= _solved(_terms(part, element, open_names))
         if more <= found:
             return found
         found |= more
 
 
-def _whole_numbers(index: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The indices, and numbers of which both the quotient and the remainder are among them."""
+def _whole_numbers(element: Element, names: Set[str]) -> tuple[Expr, ...]:
+    """The indices, and numbers of which both the quotient and the remainder are among them.
+
+    By one divisor: where that changes with these names, several numbers have the same two.
+    """
     halves: dict[tuple[Expr, Expr], set[str]] = {}
-    for part in index:
+    for part in element.index:
         if isinstance(part, Binary) and part.op in ("//", "%"):
-            halves.setdefault((part.a, part.b), set()).add(part.op)
-    return (*index, *(whole for (whole, _), ops in halves.items() if len(ops) == 2))
+            if not _varies(part.b, element, names):
+                halves.setdefault((part.a, part.b), set()).add(part.op)
+    return (*element.index, *(whole for (whole, _), ops in halves.items() if len(ops) == 2))
 
 
 def _terms(expr: Expr, element: Element, names: Set[str]) -> list[_Term]:
