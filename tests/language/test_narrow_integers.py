@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from language_programs import CUDA, HIP, checked, empty, text_of, values
+from language_programs import CUDA, HIP, checked, empty, refusal, text_of, values
 from numpy.testing import assert_array_equal
 
 TARGETS = ["cuda:sm_80", "hip:gfx942", "musa:mp_31", "ascendc:ascend910b", "bang:mtp_592"]
@@ -105,6 +105,11 @@ def test_copies_are_conversions_too(tmp_path: Path, target: str, dtype: str, to:
     text = COPIED.format(dtype=dtype, to=to)
     given = {"A": ends(dtype), "B": empty(256, to, 1), "C": empty(256, to, 1)}
     checked(tmp_path, text, given, target)
+
+
+def test_a_copy_that_cannot_convert_is_refused_where_it_stands(tmp_path: Path) -> None:
+    told = refusal(tmp_path, COPIED.format(dtype="int32", to="int16"), "bang:mtp_592")
+    assert "T2C540" in told and "T.copy(one, two)" in told
 
 
 @pytest.mark.parametrize("value", ["one[i] + one[i]", "one[i] * one[i]", "-one[i]"])

@@ -101,7 +101,7 @@ def copy_loop(copy: Copy, taken: frozenset[str]) -> Parallel:
         dtype=copy.src.buffer.dtype, buffer=copy.src.buffer, index=src, span=copy.span
     )
     if copy.src.buffer.dtype != copy.dst.buffer.dtype:
-        value = Cast(dtype=copy.dst.buffer.dtype, a=value)
+        value = Cast(dtype=copy.dst.buffer.dtype, a=value, span=copy.span)
     store = Store(
         buffer=copy.dst.buffer, index=_index(copy.dst, loop_vars), value=value, span=copy.span
     )
