@@ -106,7 +106,10 @@ def entries(
                 comments=(comment,),
             )
         )
-    whole = Body(name=shared, template=("bool aligned",), params=params, body=body)
+    told = "What a block does; `aligned`: rows start where wide accesses may."
+    whole = Body(
+        name=shared, template=("bool aligned",), params=params, body=body, comments=(told,)
+    )
     launches = (launch(name, " and ".join(conditions)), launch(f"{name}_any", None))
     return (whole,), tuple(found), launches
 

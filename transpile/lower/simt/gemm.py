@@ -91,18 +91,21 @@ def _clear(ctx: Context, gemm: Gemm) -> tuple[CStmt, ...]:
     dtype, layout = gemm.c.buffer.dtype, ctx.layouts[gemm.c.buffer.name]
     extents = [] if layout.scalar else [axis.extent for axis in layout.axes]
     wishes = (("m", "mm"), ("n", "nn"), ("v", "vv"))
-    names = [ctx.namer.ours(*wish) for wish, _ in zip(wishes, extents, strict=False)]
-    for name in names:
+    names = [
+        ctx.namer.ours(*wish) if extent > 1 else ""
+        for wish, extent in zip(wishes, extents, strict=False)
+    ]
+    looped = [(name, extent) for name, extent in zip(names, extents, strict=True) if name]
+    for name, _ in looped:
         ctx.namer.release(name)
-    target = Element(
-        dtype=dtype, array=gemm.c.buffer.name, subscripts=tuple(b.local(name) for name in names)
-    )
+    subscripts = tuple(b.local(name) if name else const(0) for name in names)
+    target = Element(dtype=dtype, array=gemm.c.buffer.name, subscripts=subscripts)
     body: tuple[CStmt, ...] = (
         Assign(target=target, value=Const(dtype=dtype, value=0.0 if dtype.is_float else 0)),
     )
-    for name, extent in zip(reversed(names), reversed(extents), strict=True):
+    for name, extent in reversed(looped):
         frame = loop_over(name, const(extent))
-        body = (changed(frame, body=body, unroll=name == names[0]),)
+        body = (changed(frame, body=body, unroll=name == looped[0][0]),)
     if isinstance(gemm.clear, Const):
         return body
     condition = convert(ctx, gemm.clear, Place(values={}))

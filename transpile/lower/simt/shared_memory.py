@@ -114,7 +114,7 @@ def _one_struct(
     else:
         dynamic = total
         raw = ctx.namer.ours("shared_bytes", "shared_memory")
-        ctx.need("shared_memory", name=raw, struct=struct)
+        ctx.need("shared_memory", name=raw)
         cast = b.local(f"*reinterpret_cast<{struct}*>({raw})")
         block = Local(
             dtype=first,

@@ -49,7 +49,7 @@ def _lower_launch(
         str(dict(helper.fields)["name"])
         for plan in before
         for helper in plan.helpers
-        if helper.template in ("shared_struct", "shared_memory", "swizzle", "row_groups")
+        if helper.template in ("shared_struct", "swizzle", "row_groups")
     )
 
     if target.warpgroup_matrix and by_hand(launch):

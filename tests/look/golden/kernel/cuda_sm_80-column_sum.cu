@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin column_sum.cu -o column_sum.cubin
 //   launch   grid ((N + 31) / 32), block 256, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 b75a05232d40  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 f1a2da48056e  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_M = 128;
 constexpr int block_N = 32;
@@ -54,6 +54,7 @@ static __device__ float lanes_sum_4_by_8(float x) {
     return x;
 }
 
+// What a block does; `aligned`: rows start where wide accesses may.
 template <bool aligned>
 static __device__ void column_sum_block(const float* __restrict__ X,  // [M, N]
                                         float* __restrict__ Y,  // [N]

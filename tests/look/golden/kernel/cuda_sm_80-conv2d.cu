@@ -6,7 +6,7 @@
 //   launch   grid (1, (N * 64 * 64 + 127) / 128), block 128, no dynamic shared memory
 //   sizes    N is free
 //   needs    data, kernel and out at multiples of 16 bytes
-//   text     sha256 e5521bca168d  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5b7ec6f71485  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int H = 64;
@@ -23,7 +23,7 @@ constexpr int num_stages = 3;
 // Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
-// Unrolled, such a loop would only be more code to fetch.
+// Loops that stay rolled: unrolled, they would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
 
 // data_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin cumsum.cu -o cumsum.cubin
 //   launch   grid ((M + 3) / 4), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 40ed874d95b6  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5fa636d2c904  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_M = 4;
 constexpr int block_N = 512;
@@ -72,6 +72,7 @@ static __device__ float lane_below_32(float x, float first, int lane) {
 // What the last of 32 neighbouring lanes has.
 static __device__ float last_of_32(float x) { return __shfl_sync(0xffffffffu, x, 31, 32); }
 
+// What a block does; `aligned`: rows start where wide accesses may.
 template <bool aligned>
 static __device__ void cumsum_block(const float* __restrict__ X,  // [M, N]
                                     float* __restrict__ Y,  // [M, N]

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemm.cu -o gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 e6dbda1322bf  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 6ec17c12cba2  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -16,7 +16,7 @@ constexpr int num_stages = 3;
 // Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
-// Unrolled, such a loop would only be more code to fetch.
+// Loops that stay rolled: unrolled, they would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
 
 // Where rows start anywhere, loads take the time: the code of a product need stand only once.
@@ -144,6 +144,7 @@ static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, u
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// What a block does; `aligned`: rows start where wide accesses may.
 template <bool aligned>
 static __device__ void gemm_block(const half* __restrict__ A,  // [M, K]
                                   const half* __restrict__ B,  // [K, N]

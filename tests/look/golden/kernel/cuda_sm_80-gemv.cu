@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin gemv.cu -o gemv.cubin
 //   launch   grid ((M + 3) / 4), block 128, no dynamic shared memory
 //   sizes    M and K are free
-//   text     sha256 1229fb6ef9ca  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 77d1dfba44e9  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 4;
@@ -42,6 +42,7 @@ static __device__ float warp_sum(float x) {
     return x;
 }
 
+// What a block does; `aligned`: rows start where wide accesses may.
 template <bool aligned>
 static __device__ void gemv_block(const half* __restrict__ A,  // [M, K]
                                   const half* __restrict__ x,  // [K]

@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    batch, length and kv_heads are free
 //   needs    Q, K, V and O at multiples of 16 bytes
-//   text     sha256 cbb6cba2b223  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5d76381175dd  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int groups = 4;
@@ -20,7 +20,7 @@ constexpr float scale = 0.12751743074602467f;
 // Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
-// Unrolled, such a loop would only be more code to fetch.
+// Loops that stay rolled: unrolled, they would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
 
 constexpr float infinity = __builtin_bit_cast(float, 0x7f800000);
@@ -38,7 +38,8 @@ struct Shared {
     alignas(128) half V_shared[num_stages][block_N][dim];  // 16 KiB
 };
 
-extern __shared__ __align__(1024) unsigned char shared_bytes[];  // holds Shared
+// A block's shared memory, as much as its launch says.
+extern __shared__ __align__(1024) unsigned char shared_bytes[];
 
 // `n` neighbours that move in one access.
 template <typename T, int n>

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin online_softmax.cu -o online_softmax.cubin
 //   launch   grid ((M + 3) / 4), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 36c7322e0f7b  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 41a39f5298a6  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr float LOG2_E = 1.44269504f;
@@ -67,6 +67,7 @@ static __device__ float warp_sum(float x) {
     return x;
 }
 
+// What a block does; `aligned`: rows start where wide accesses may.
 template <bool aligned>
 static __device__ void online_softmax_block(const half* __restrict__ X,  // [M, N]
                                             half* __restrict__ Y,  // [M, N]

@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin quantize_fp8.cu -o quantize_fp8.cubin
 //   launch   grid ((N + 127) / 128, (M + 15) / 16), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 f69ab5aafb57  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 dae8ea41d6ed  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
@@ -63,6 +63,7 @@ static __device__ float lanes_max_16(float x) {
     return x;
 }
 
+// What a block does; `aligned`: rows start where wide accesses may.
 template <bool aligned>
 static __device__ void quantize_fp8_block(
     const half* __restrict__ X,  // [M, N]

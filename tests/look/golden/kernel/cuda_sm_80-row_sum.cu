@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin row_sum.cu -o row_sum.cubin
 //   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 f9e10a7afc8f  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 75182ea8262e  (edit freely: `tile2c --merge` keeps your changes)
 
 constexpr int block_M = 8;
 constexpr int block_N = 512;
@@ -41,6 +41,7 @@ static __device__ float warp_sum(float x) {
     return x;
 }
 
+// What a block does; `aligned`: rows start where wide accesses may.
 template <bool aligned>
 static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
                                      float* __restrict__ Y,  // [M]

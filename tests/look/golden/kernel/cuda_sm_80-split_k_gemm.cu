@@ -5,7 +5,7 @@
 //   compile  nvcc -arch=sm_80 -O3 -std=c++17 -cubin split_k_gemm.cu -o split_k_gemm.cubin
 //   launch   grid ((N + 127) / 128, (M + 127) / 128, 8), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 a13d646f131e  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 d9683ad8b0d7  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int split_k = 8;
@@ -17,7 +17,7 @@ constexpr int num_stages = 3;
 // Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
-// Unrolled, such a loop would only be more code to fetch.
+// Loops that stay rolled: unrolled, they would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
 
 // Where rows start anywhere, loads take the time: the code of a product need stand only once.
@@ -109,6 +109,7 @@ static __device__ void mma(float (&c)[4], const unsigned (&a)[4], unsigned b0, u
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// What a block does; `aligned`: rows start where wide accesses may.
 template <bool aligned>
 static __device__ void split_k_gemm_block(const half* __restrict__ A,  // [M, K]
                                           const half* __restrict__ B,  // [K, N]

@@ -6,7 +6,7 @@
 //            -o transpose_scale_bias.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 256, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 48a58c3174e0  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 0e192071583a  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 64;
@@ -58,6 +58,7 @@ static __device__ void store_whole_vector(T* dst, const T (&src)[n], int valid) 
     }
 }
 
+// What a block does; `aligned`: rows start where wide accesses may.
 template <bool aligned>
 static __device__ void transpose_scale_bias_block(const half* __restrict__ X,  // [M, N]
                                                   const half* __restrict__ bias,  // [N]

@@ -7,7 +7,7 @@
 //            shared memory
 //   sizes    total, heads and edges are free
 //   needs    Q, K and V at multiples of 16 bytes
-//   text     sha256 81cef66f3237  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 4bf1bde2a07c  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int dim = 128;
@@ -31,7 +31,8 @@ struct Shared {
     alignas(128) half V_shared[num_stages][block_N][dim];  // 16 KiB
 };
 
-extern __shared__ __align__(1024) unsigned char shared_bytes[];  // holds Shared
+// A block's shared memory, as much as its launch says.
+extern __shared__ __align__(1024) unsigned char shared_bytes[];
 
 // `n` neighbours that move in one access.
 template <typename T, int n>

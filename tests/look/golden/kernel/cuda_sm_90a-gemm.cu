@@ -22,7 +22,7 @@
 //            (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0 and
 //            (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole lines of
 //            128 bytes load as fast without
-//   text     sha256 e497a4e115cf  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 acb594350972  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -34,7 +34,7 @@ constexpr int ring_stages = 6;
 // Registers have no address: long loops through them have to be unrolled, short ones are anyway.
 #define UNROLL _Pragma("unroll")
 
-// Unrolled, such a loop would only be more code to fetch.
+// Loops that stay rolled: unrolled, they would only be more code to fetch.
 #define ROLLED _Pragma("unroll 1")
 
 // A_shared: chunk c of 8 elements of a row lies at c ^ row / 2 % 4, so that rows that are read
@@ -58,7 +58,8 @@ struct Shared {
 
 static_assert(sizeof(Shared) == 132096);  // what the launch passes; 232448 at most
 
-extern __shared__ __align__(1024) unsigned char shared_bytes[];  // holds Shared
+// A block's shared memory, as much as its launch says.
+extern __shared__ __align__(1024) unsigned char shared_bytes[];
 
 // Writes n neighbours one by one, as no wider access may start at any address; leaves out those at
 // and past `valid`.

@@ -6,7 +6,7 @@
 //            -o gemm_bias_relu.hsaco
 //   launch   grid ((N + 127) / 128, (M + 127) / 128), block 128, no dynamic shared memory
 //   sizes    M, N and K are free
-//   text     sha256 17506917d52a  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 d7def780ef0e  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 128;
@@ -83,6 +83,7 @@ static __device__ floatx4 mfma_16x16x16_twice(half8 a, half8 b, floatx4 c) {
     return __builtin_amdgcn_mfma_f32_16x16x16f16(first.high, second.high, c, 0, 0, 0);
 }
 
+// What a block does; `aligned`: rows start where wide accesses may.
 template <bool aligned>
 static __device__ void gemm_bias_relu_block(const _Float16* __restrict__ A,  // [M, K]
                                             const _Float16* __restrict__ B,  // [K, N]

@@ -5,7 +5,7 @@
 //   compile  hipcc --genco --offload-arch=gfx942 -O3 -std=c++17 row_sum.hip -o row_sum.hsaco
 //   launch   grid ((M + 7) / 8), block 128, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 d89b07a56e0c  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 c824cab6d0eb  (edit freely: `tile2c --merge` keeps your changes)
 #include <hip/hip_runtime.h>
 
 constexpr int block_M = 8;
@@ -40,6 +40,7 @@ static __device__ float wave_sum(float x) {
     return x;
 }
 
+// What a block does; `aligned`: rows start where wide accesses may.
 template <bool aligned>
 static __device__ void row_sum_block(const float* __restrict__ X,  // [M, N]
                                      float* __restrict__ Y,  // [M]

@@ -10,7 +10,7 @@ from tile2c.transpile.lower.plan import Entry, Plan
 from tile2c.transpile.lower.rename import rename_reserved
 from tile2c.transpile.lower.simt import kernel as ordinary
 from tile2c.transpile.lower.simt.helper_order import ordered
-from tile2c.transpile.lower.simt.hopper.launch import OTHERS_NAMES, Given, WithRoles
+from tile2c.transpile.lower.simt.hopper.launch import OTHERS_STRUCT, Given, WithRoles
 from tile2c.transpile.lower.simt.hopper.neighbours import still_side_by_side, with_clusters
 from tile2c.transpile.lower.simt.hopper.notes import with_launch_notes, with_notes_of
 from tile2c.transpile.lower.simt.hopper.panels import with_panels
@@ -81,7 +81,7 @@ def _for_the_rest(
             heard,
             variant=True,
             unaligned=True,
-            taken=OTHERS_NAMES | _layout_functions(whole),
+            taken=OTHERS_STRUCT | _layout_functions(whole),
         ).plan()
     except InputError:
         if known_odd(whole):

@@ -82,7 +82,7 @@ from tile2c.transpile.lower.simt.values import Place, convert
 from tile2c.transpile.record import record
 from tile2c.transpile.targets.simt import SimtTarget
 
-OTHERS_NAMES = frozenset({"Shared", "shared_bytes"})  # taken for the file's ordinary entry
+OTHERS_STRUCT = frozenset({"Shared"})  # its name is taken for the file's ordinary entry
 
 
 @record(kw_only=True)
@@ -127,7 +127,8 @@ class WithRoles(Sides):
             "group_m",
             "group_n",
             "shared",
-            *sorted(OTHERS_NAMES),
+            "shared_bytes",
+            *sorted(OTHERS_STRUCT),
         ):
             ctx.namer.author(name)
         ctx.facts, ctx.whole_words = self._facts_of_launch(), True

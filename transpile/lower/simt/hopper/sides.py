@@ -223,7 +223,7 @@ class Sides(ordinary.LoweredLaunch):
         if not self.roles.once:
             return ()
         made = do(
-            "barrier_init", self.roles.kept_full, const(1), remark="the producer, and what stays"
+            "barrier_init", self.roles.kept_full, const(1), remark="the producer, and its bytes"
         )
         again = self.roles.again
         if again is None:

@@ -98,7 +98,7 @@ class SharedStruct:
         ctx = self.ctx
         ctx.need("shared_struct", name=name, members="\n".join(self._members))
         ctx.need("shared_size", name=name, bytes=self.total, most=ctx.target.max_shared)
-        ctx.need("shared_memory", name=raw, struct=name)
+        ctx.need("shared_memory", name=raw)
 
     def _subscripts(self, dims: tuple[Expr, ...]) -> str:
         return "".join(f"[{self.printer(dim)}]" for dim in dims)
