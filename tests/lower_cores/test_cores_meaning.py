@@ -26,6 +26,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "bytes_computed": ({}, [{"M": 1, "N": 1}, {"M": 13, "N": 150}]),
     "column_strips": ({}, [{"N": 5}, {"N": 70001}]),
     "column_sums": ({}, PLANES),
+    "chosen_then_reduced": ({}, [{}]),
     "columns": ({}, [{"M": m} for m in (1, 7, 17, 40)]),
     "conditions": ({}, PLANES),
     "control": ({}, PLANES),
@@ -72,7 +73,7 @@ QUICK = {
     "add", "row_sum", "bfloat16", "part_of_a_tile", "conditions", "control", "halves", "online_softmax",
     "planes", "reductions", "row_strips", "strips_and_wholes", "single_elements", "turned",
     "integers_compared", "scans", "cumsum", "bytes_computed", "permuted",
-    "limits_read",
+    "limits_read", "chosen_then_reduced",
 }  # fmt: skip
 
 

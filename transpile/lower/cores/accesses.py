@@ -134,7 +134,11 @@ def uses_of(step: Step) -> list[Use]:
     """What a step touches, but for the steps inside it."""
     if isinstance(step, VectorCall):
         reads = [_at(part, "V", "read") for part in step.arguments if isinstance(part, TileRef)]
-        return [*dict.fromkeys(reads), _at(step.dst, "V", "write")]
+        worked = () if step.works_in is None else (step.arguments[step.works_in],)
+        writes = [
+            _at(part, "V", "write") for part in (*worked, step.dst) if isinstance(part, TileRef)
+        ]
+        return [*dict.fromkeys(reads), *writes]
     if isinstance(step, CopyIn):
         return [Use(step.tensor, "MTE2", "read"), _at(step.dst, "MTE2", "write")]
     if isinstance(step, CopyOut):

@@ -103,6 +103,7 @@ class VectorCall(Step):
     prefills: str = ""  # the tile whose copy from global memory this prepares
     goes_on: bool = False  # continues the call before it on other elements
     covers: bool = False  # with the loop around it, writes every element that is ever read
+    works_in: int | None = None  # the place among the arguments of a tile that it writes on its way
 
     @property
     def sources(self) -> tuple[str, ...]:

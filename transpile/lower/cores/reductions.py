@@ -292,6 +292,7 @@ class Reduction:
             dst=self_dst,
             covers=self.covers(dst),
             arguments=(at, work, shape.columns),
+            works_in=None if self.word == "Sum" else 1,
             # the unit adds up in a register, and any element can take the sum
             remark=f"{work.tile} stays untouched here" if self.word == "Sum" else "",
         )
