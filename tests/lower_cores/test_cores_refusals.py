@@ -89,6 +89,42 @@ def test_element_types_without_a_vector_form(tmp_path: Path) -> None:
     assert refusal(path).code == "T2C522"
 
 
+@pytest.mark.parametrize(
+    ("target", "statement", "message", "help"),
+    [
+        ("ascendc:ascend910b", "T.atomic_add(Y[bx, 0], 1.0)", "only the sums of a T.gemm", "own"),
+        ("bang:mtp_372", "T.atomic_add(Y[bx, 0], 1.0)", "as often as the block has", "Parallel(1)"),
+        ("bang:mtp_372", "T.atomic_max(Y[bx, 0], 1.0)", "has no T.atomic_max", "own"),
+    ],
+)
+def test_additions_say_which_form_works(
+    target: str, statement: str, message: str, help: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "refused.py"
+    path.write_text(HEADER + FRAME.format(dtype="float32", body=" " * 12 + statement), "utf-8")
+    form = lowered(path, {}, target)
+    (found,) = form.diagnostics.items
+    assert found.code == "T2C525"
+    assert message in found.message
+    assert found.help is not None and help in found.help
+
+
+@pytest.mark.parametrize("target", ["ascendc:ascend910b", "bang:mtp_372"])
+def test_values_of_eight_bits_are_converted_elsewhere(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "refused.py"
+    body = (
+        "for i, j in T.Parallel(block_M, block_N):\n"
+        '    Y[bx * block_M + i, j] = T.cast(x[i, j], "float8_e4m3fn")'
+    )
+    text = FRAME.replace('Y: T.Tensor((M, N), "{dtype}")', 'Y: T.Tensor((M, N), "float8_e4m3fn")')
+    text = text.replace("            T.copy(x, Y[bx * block_M, 0])\n", "")
+    lines = "\n".join(" " * 12 + line for line in body.split("\n"))
+    path.write_text(HEADER + text.format(dtype="float32", body=lines), "utf-8")
+    found = next(i for i in lowered(path, {}, target).diagnostics.items if i.severity == "error")
+    assert found.code == "T2C522"
+    assert found.help is not None and "outside the kernel" in found.help
+
+
 def test_bytes_are_no_transpose_and_the_type_is_to_blame(tmp_path: Path) -> None:
     path = tmp_path / "refused.py"
     body = " " * 12 + "for i, j in T.Parallel(block_N, block_M):\n" + " " * 16 + "y[i, j] = x[j, i]"

@@ -144,7 +144,7 @@ BODIES: dict[str, str] = {
     "__ldg": f"{_TX}if tx < 64:\n    V[tx] = T.__ldg(V[tx])",
     "atomic_load": f"{_TX}if tx < 64:\n    I[tx] = T.atomic_load(I[0])",
     "atomic_store": f"{_TX}if tx == 0:\n    T.atomic_store(I[0], 1)",
-    **{f"atomic_{op}": f"{_LOOP}T.atomic_{op}(I[0], i)" for op in ("add", "max", "min", "or")},
+    **{f"atomic_{op}": f"{_LOOP}T.atomic_{op}(I[i], i)" for op in ("add", "max", "min", "or")},
     "atomic_addx2": f"{_TX}if tx < 16:\n    T.atomic_addx2(V[tx * 2], V[32 + tx * 2])",
     "atomic_addx4": f"{_TX}if tx < 8:\n    T.atomic_addx4(V[tx * 4], V[32 + tx * 4])",
     "get_block_extent": "I[0] = T.get_block_extent(0)",

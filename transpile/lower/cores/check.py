@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from tile2c.transpile.diagnostics import Diagnostics
 from tile2c.transpile.ir import forms, walk
+from tile2c.transpile.ir.dtypes import DType
 from tile2c.transpile.ir.expr import Buffer, Const, Expr, Var
 from tile2c.transpile.targets.cores import CoresTarget
+from tile2c.transpile.wording import listed
 
 _WORKS = (
     "kernels of T.copy, T.fill, T.Parallel, T.reduce_*, T.cumsum and loops work here; "
@@ -73,9 +75,21 @@ def _check_values(
                 "T2C522",
                 f"this is {part.dtype}, which the vector unit of {target.name} does not take",
                 part.span or stmt.span,
-                help="compute in float32: T.cast(x, T.float32)",
+                help=_instead_of(part.dtype),
             )
             return
+
+
+def _instead_of(dtype: DType) -> str:
+    """What to write for values of a type that the vector unit does not take."""
+    if dtype.is_float and dtype.bits < 16:
+        return (
+            f"pass this tensor as float16 and convert between it and {dtype} outside the kernel, "
+            "or keep this kernel on a cuda or hip target"
+        )
+    if dtype.is_float:
+        return "compute in float32: T.cast(x, T.float32)"
+    return "compute in int32 or float32, and pass the tensor in that type"
 
 
 def _check_buffer(buffer: Buffer, target: CoresTarget, diagnostics: Diagnostics) -> None:
@@ -117,24 +131,8 @@ def _check_statement(
         )
     elif isinstance(stmt, forms.AtomicTile) and stmt.src.buffer.name in sums and stmt.op == "add":
         return  # the cube core adds its sums to a tensor
-    elif isinstance(stmt, forms.AtomicTile) and _adds(stmt.op, stmt.dst.buffer, target):
-        return
-    elif isinstance(stmt, forms.Atomic) and inside and _adds(stmt.op, stmt.buffer, target):
-        if stmt.result is None:
-            return
-        diagnostics.error(
-            "T2C525",
-            f"what was there before an addition is not known on {target.name}",
-            stmt.span,
-            help="leave out return_prev",
-        )
     elif isinstance(stmt, forms.Atomic | forms.AtomicTile):
-        diagnostics.error(
-            "T2C525",
-            f"atomics are not lowered for {target.name} yet",
-            stmt.span,
-            help="let one block own each element it writes; " + _WORKS,
-        )
+        _check_atomic(stmt, target, inside, diagnostics)
     elif isinstance(stmt, forms.Foreign):
         diagnostics.error(
             "T2C502",
@@ -160,9 +158,42 @@ def _check_statement(
         )
 
 
-def _adds(op: str, buffer: Buffer, target: CoresTarget) -> bool:
-    """Whether a call adds a tile to a tensor of this type."""
-    return op == "add" and buffer.scope == "global" and target.can("AtomicAdd", buffer.dtype.name)
+def _check_atomic(
+    stmt: forms.Atomic | forms.AtomicTile,
+    target: CoresTarget,
+    inside: bool,
+    diagnostics: Diagnostics,
+) -> None:
+    """One call adds a tile to a tensor; a T.Parallel whose iterations add becomes that."""
+    buffer = stmt.buffer if isinstance(stmt, forms.Atomic) else stmt.dst.buffer
+    known = target.arithmetic.get("AtomicAdd", ())
+    if not known:
+        only = "only the sums of a T.gemm" if target.cube is not None else "nothing"
+        message = f"kernels for {target.name} add {only} to a tensor so far"
+        tip = "let one block own each element it writes, or keep this one on a cuda or hip target"
+    elif stmt.op != "add":
+        message = f"{target.name} adds to a tensor in one step, but has no T.atomic_{stmt.op}"
+        tip = "let one block own each element it writes, or keep this one on a cuda or hip target"
+    elif buffer.scope != "global":
+        message = f"{buffer.name} is memory of this block alone, and {target.name} adds to tensors"
+        tip = f"add without an atomic, in T.Parallel: {buffer.name}[i] = {buffer.name}[i] + x[i]"
+    elif buffer.dtype.name not in known:
+        message = f"{target.name} adds {listed(known)} to a tensor, not {buffer.dtype}"
+        tip = f"make {buffer.name} float32"
+    elif isinstance(stmt, forms.AtomicTile):
+        return
+    elif not inside:
+        message = (
+            "each thread would add here, as often as the block has threads, and a core of "
+            f"{target.name} has none"
+        )
+        tip = "to add once a block, put this under `for i in T.Parallel(1):`"
+    elif stmt.result is not None:
+        message = f"what was there before an addition is not known on {target.name}"
+        tip = "leave out return_prev"
+    else:
+        return
+    diagnostics.error("T2C525", message, stmt.span, help=tip)
 
 
 def _no_threads(var: Var, stmt: forms.Stmt, target: CoresTarget, diagnostics: Diagnostics) -> None:
