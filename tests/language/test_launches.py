@@ -7,7 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from language_programs import CUDA, HIP, checked, empty, text_of, values
+from language_programs import CUDA, HIP, checked, empty, text_of, values, written
+from tile2c.transpile import pipeline
+from tile2c.transpile.diagnostics import Diagnostics
+from tile2c.transpile.stage.defines import parse_defines
 
 SEVERAL = """
 @T.prim_func
@@ -70,6 +73,31 @@ def test_the_manifest_of_several_launches(tmp_path: Path) -> None:
         "X": "in", "P": "inout", "O": "inout", "n": None,
     }  # fmt: skip
     assert all(f" {launch['entry']}(" in text for launch in launches)
+
+
+def test_launches_are_never_there_together(tmp_path: Path) -> None:
+    """What a block takes of shared memory is what its own launch takes."""
+    launch = """
+    with T.Kernel(1, threads=64) as bx:
+        x = T.alloc_shared((64, 96), "float32")
+        T.copy(X, x)
+        T.copy(x, {})
+"""
+    head = """
+@T.prim_func
+def twice(
+    X: T.Tensor((64, 96), "float32"), P: T.Tensor((64, 96), "float32"),
+    Y: T.Tensor((64, 96), "float32"),
+):"""
+    text = head + launch.format("P") + launch.format("Y")
+    request = pipeline.Request(
+        inputs=(written(tmp_path, text),), targets=(HIP,), defines=parse_defines(())
+    )
+    heard = Diagnostics()
+    (kernel,) = pipeline.generate(request, heard)
+    assert kernel.resources is not None
+    assert kernel.resources.local_bytes == 64 * 96 * 4
+    assert not heard.items
 
 
 @pytest.mark.parametrize("target", [CUDA, HIP])

@@ -238,6 +238,7 @@ class Placed:
     layout: str
     versions: int = 1
     offset: int | None = None  # in the struct that holds them all, where there is one
+    launch: int = 0  # of the function's, by place: their arrays are never there together
 
 
 @record(kw_only=True)

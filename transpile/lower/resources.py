@@ -5,6 +5,7 @@ reads   a plan          writes  `output.generated.Resources`
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from tile2c.transpile.ir.expr import Const
@@ -23,13 +24,16 @@ def resources(plan: Plan | CoresPlan) -> Resources:
         return Resources(local_bytes=plan.local_bytes, registers=None)
     bodies = [body.body for body in plan.bodies] + [entry.body for entry in plan.entries]
     bits = max((array_bits(body) for body in bodies), default=0)
-    alone = sum(array.bytes for array in plan.placed if array.offset is None)
+    alone = Counter[int]()  # bytes of a launch's arrays
+    for array in plan.placed:
+        if array.offset is None:
+            alone[array.launch] += array.bytes
     # Members of one struct may lie in the same bytes.
     ends = [array.offset + array.bytes for array in plan.placed if array.offset is not None]
     together = max(ends, default=0)
     dynamic = max((launch.shared_bytes for launch in plan.launches), default=0)
     return Resources(
-        local_bytes=max(alone, together, dynamic),
+        local_bytes=max((together, dynamic, *alone.values())),
         registers=-(-bits // REGISTER_BITS),
     )
 

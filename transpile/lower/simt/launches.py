@@ -108,7 +108,7 @@ def _joined(function: Function, plans: Sequence[Plan]) -> Plan:
         entries=tuple(entry for plan in plans for entry in plan.entries),
         launches=tuple(launch for plan in plans for launch in plan.launches),
         launch_note="; then ".join(f"{plan.entries[0].name}: {plan.launch_note}" for plan in plans),
-        placed=tuple(part for plan in plans for part in plan.placed),
+        placed=tuple(replace(x, launch=k) for k, plan in enumerate(plans) for x in plan.placed),
         layouts=tuple(part for plan in plans for part in plan.layouts),
         choices=tuple(part for plan in plans for part in plan.choices),
         arcs=tuple(arc for plan in plans for arc in plan.arcs),
