@@ -16,6 +16,7 @@ from tile2c.transpile.record import record
 if TYPE_CHECKING:
     from tile2c.runtime.kernel import Kernel
     from tile2c.runtime.records import KernelRecord
+    from tile2c.transpile.ir import forms
 
 EMULATE = "emulate"
 
@@ -55,20 +56,30 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(options: RunOptions, kernel: Kernel, reporter: Reporter) -> int:
     """Runs at each set of sizes; ends at the first run that fails."""
+    from tile2c.transpile.cli.run_interpreter import known_meaning
     from tile2c.transpile.cli.run_once import entry_names, once
 
     ran: set[str] = set()
-    for number, (arguments, sizes) in enumerate(_runs(options, kernel.record)):
+    meaning = known_meaning(kernel.record, Path(options.out), options.source)
+    for number, (arguments, sizes) in enumerate(_runs(options, kernel.record, meaning)):
         if number == 0:
             _tell(options, kernel.record, reporter)
-        outcome = once(options, kernel, arguments, sizes, reporter)
+        outcome = once(options, kernel, arguments, sizes, reporter, meaning)
         if outcome.status is not Status.DONE:
             return outcome.status
         ran.update(outcome.entries)
     left = [name for name in entry_names(kernel.record) if name not in ran]
-    if ran and left:
-        print(f"not run: {', '.join(left)} (--sizes that meet `when` in tile2c.json do)")
+    for line in _with_conditions(kernel.record, left) if ran else ():
+        print(f"not run: {line}")
     return Status.DONE
+
+
+def _with_conditions(record: KernelRecord, entries: list[str]) -> Iterator[str]:
+    """`lse (N % 8 == 0)`: entries, each with what a call has to meet for it to be launched."""
+    for entry in entries:
+        launches = [launch for launch in record.launches if launch.entry == entry]
+        told = [str(launch.when) for launch in launches if launch.when is not None]
+        yield f"{entry} ({' or '.join(dict.fromkeys(told)) or 'where no other entry is launched'})"
 
 
 def _check_options(options: RunOptions, record: KernelRecord) -> None:
@@ -229,15 +240,17 @@ def _emulated_target(options: RunOptions, record: KernelRecord) -> str:
 
 
 def _runs(
-    options: RunOptions, record: KernelRecord
+    options: RunOptions, record: KernelRecord, meaning: forms.Function | None
 ) -> Iterator[tuple[dict[str, Any], dict[str, int]]]:
     """Arguments and sizes of each run: one, or more where nothing is given and entries ask."""
     from tile2c.transpile.cli.run_files import given_inputs
     from tile2c.transpile.cli.run_inputs import arguments_for, sizes_of_inputs
+    from tile2c.transpile.cli.run_loops import loop_steps
     from tile2c.transpile.cli.run_sizes import default_sizes, given_sizes, other_sizes
 
     told = given_sizes(options.sizes, record)
-    sizes = {**default_sizes(record), **told}
+    steps = {} if meaning is None else loop_steps(meaning)
+    sizes = {**default_sizes(record, steps), **told}
     given: dict[str, Any] = {}
     if options.inputs is not None:
         given = given_inputs(options.inputs, record, sizes, options.seed)

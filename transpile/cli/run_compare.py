@@ -9,17 +9,28 @@ from tile2c.transpile.record import record
 
 if TYPE_CHECKING:
     import numpy as np
+    from tile2c.transpile.cli.run_roundings import Roundings
 
-# Relative to the expected value, and to the root mean square of all expected values: sums of terms
-# of both signs come out small while their rounding errors do not.
-TOLERANCES: dict[str, float] = {
-    "float64": 1e-10,
-    "float32": 1e-4,
-    "tfloat32": 5e-3,
-    "float16": 5e-3,
-    "bfloat16": 3e-2,
+# Sums in another order, and functions that hardware approximates, relative to the root mean square
+# of an output: sums of terms of both signs come out small while their rounding errors do not. Of
+# float32 that is some thousand times the rounding of one number.
+WIDE: dict[str, float] = {"float64": 1e-10}
+SUMS = 1e-4
+# Bits of a narrow type's mantissa: from one value to the next it is 2 to the power of minus that.
+SMALL_PRODUCTS = "sums of 8-bit floats"  # matrix units keep few bits of them, and leave some out
+BITS: dict[str, int] = {
+    SMALL_PRODUCTS: 10,
+    "tfloat32": 10,
+    "float16": 10,
+    "bfloat16": 7,
+    "float8_e3m4": 4,
+    "float8_e4m3fn": 3,
+    "float8_e4m3fnuz": 3,
+    "float8_e5m2": 2,
+    "float8_e5m2fnuz": 2,
+    "float4_e2m1fn": 1,
+    "float8_e8m0fnu": 0,
 }
-SMALL_FLOATS = 0.2  # fp8 and less: two or three bits
 SHOWN = 5
 
 
@@ -34,14 +45,16 @@ class Comparison:
     worst: tuple[str, ...]  # the largest errors, in words
     rtol: float
     atol: float
+    set_by: str | None = None  # the type that the tolerance follows from; None where it is given
 
     def lines(self) -> Iterator[str]:
         """What a person reads; the first line stands alone."""
         shape = ", ".join(str(extent) for extent in self.shape)
         count = f"{self.wrong} elements differ" if self.wrong else "equal within the tolerance"
-        limits = f"rtol {self.rtol:.2g}, atol {self.atol:.2g}"
+        by = "" if self.set_by is None else f", set by {self.set_by}"
+        limits = f"rtol {self.rtol:.2g}, atol {self.atol:.2g}{by}"
         yield f"{self.name}[{shape}] {self.dtype}: {count} ({limits})"
-        shown = self.worst if self.wrong else self.worst[:1]
+        shown = self.worst if self.wrong else self.worst[:1] or ("0",)
         for index, line in enumerate(shown):
             yield f"    {'largest error' if index == 0 else '             '} {line}"
 
@@ -53,8 +66,12 @@ def compare(
     expected: np.ndarray[Any, Any],
     rtol: float | None,
     atol: float | None,
+    came: Roundings | None = None,
 ) -> Comparison:
-    """Compares element by element; NaN equals NaN, infinities equal themselves."""
+    """Compares element by element; NaN equals NaN, infinities equal themselves.
+
+    `came` tells in which types the values were on their way; without it, in the output's own.
+    """
     import numpy as np
 
     got = actual.astype(np.float64) if _is_float(dtype) else actual
@@ -64,7 +81,9 @@ def compare(
         raise ValueError(f"{name} has shape {list(got.shape)}, expected is {list(want.shape)}")
     if _is_float(dtype):  # what the output's type cannot hold becomes infinite in it
         want = _rounded(want, actual.dtype)
-    relative, absolute = _limits(dtype, want, rtol, atol)
+    limits = _limits(dtype, want, came) if _is_float(dtype) else Limits(0.0, 0.0, None)
+    relative = limits.rtol if rtol is None else rtol
+    absolute = limits.atol if atol is None else atol
     with np.errstate(all="ignore"):
         error = np.abs(got.astype(np.float64) - want.astype(np.float64))
     same = (got == want) | ((got != got) & (want != want))
@@ -80,6 +99,7 @@ def compare(
         worst=tuple(_worst(error, got, want)),
         rtol=relative,
         atol=absolute,
+        set_by=limits.set_by if rtol is None or atol is None else None,
     )
 
 
@@ -98,18 +118,52 @@ def _rounded(want: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any
         )
 
 
-def _limits(
-    dtype: str, want: np.ndarray[Any, Any], rtol: float | None, atol: float | None
-) -> tuple[float, float]:
+@record
+class Limits:
+    """How far right results may be from what is expected, and the type that says so."""
+
+    rtol: float
+    atol: float
+    set_by: str | None
+
+
+def unit(dtype: str) -> float:
+    """From 1 to the next value of a type; 0 for those that count as exact here."""
+    return 2.0 ** -BITS[dtype] if dtype in BITS else 0.0
+
+
+def _steps(dtype: str) -> float:
+    """Two values further: a result may lie at either side of one. Those of 8 bits are far enough."""
+    return unit(dtype) * (1 if BITS.get(dtype, 10) < BITS["bfloat16"] else 2)
+
+
+def _limits(dtype: str, want: np.ndarray[Any, Any], came: Roundings | None) -> Limits:
+    """What follows from the types: of the sums, of the last rounding, of roundings before it."""
     import numpy as np
 
-    default = TOLERANCES.get(dtype, SMALL_FLOATS) if _is_float(dtype) else 0.0
-    relative = default if rtol is None else rtol
-    if atol is not None:
-        return relative, atol
-    finite = want[np.isfinite(want)] if _is_float(dtype) else want
+    finite = want[np.isfinite(want)]
     scale = float(np.sqrt(np.mean(np.square(finite.astype(np.float64))))) if finite.size else 0.0
-    return relative, default * scale
+    sums = WIDE.get(dtype, SUMS)
+    last = max(((came and came.last) or dtype, dtype), key=unit)
+    before = dtype if came is None else came.before or dtype
+    coarsest = max((last, before), key=unit)
+    earlier = _steps(before) if came is None or came.before is not None else 0.0
+    smallest = _smallest(last) if last in BITS and last != "tfloat32" else 0.0
+    return Limits(
+        rtol=max(sums, _steps(coarsest)),
+        atol=max(sums, earlier) * scale + smallest,
+        set_by=coarsest,
+    )
+
+
+def _smallest(dtype: str) -> float:
+    """The step between the smallest numbers of a type, where steps no longer shrink with them."""
+    import ml_dtypes
+    from tile2c.runtime.dtypes import numpy_dtype
+
+    if numpy_dtype(dtype).kind in "iu":
+        return 0.0
+    return float(ml_dtypes.finfo(numpy_dtype(dtype)).smallest_subnormal)  # type: ignore[no-untyped-call]
 
 
 def _worst(

@@ -25,11 +25,12 @@ def interpreted(
     source: str | None,
     arguments: Mapping[str, Any],
     reporter: Reporter,
+    meaning: forms.Function | None = None,
 ) -> dict[str, Any]:
     """The outputs by name, computed statement by statement with NumPy."""
     from tile2c.transpile.ir import interpret
 
-    function = _function(record, source_of(record, out, source), reporter)
+    function = meaning or _function(record, source_of(record, out, source), reporter)
     try:
         return interpret.run(function, dict(arguments))
     except interpret.MeaningError as error:
@@ -53,23 +54,44 @@ def source_of(record: KernelRecord, out: Path, given: str | None) -> Path:
     )
 
 
+def known_meaning(record: KernelRecord, out: Path, source: str | None) -> forms.Function | None:
+    """The kernel's tile IR where its program is there and has one; nothing is told otherwise."""
+    from tile2c.transpile.diagnostics import InputError
+
+    path = source_near(out, record.file, record.source) if source is None else Path(source)
+    if path is None or not path.is_file():
+        return None
+    try:
+        return _found(record, path, Diagnostics())
+    except (InputError, UsageProblem):
+        return None
+
+
 def _function(record: KernelRecord, source: Path, reporter: Reporter) -> forms.Function:
-    """The kernel's tile IR, with the `-D` values that its text was written with."""
+    """The kernel's tile IR; what is wrong with the program is told."""
+    diagnostics = Diagnostics()
+    function = _found(record, source, diagnostics)
+    if function is not None:
+        return function
+    reporter.show_all(diagnostics.items)
+    raise UsageProblem(
+        "T2C004", f"{source} has no kernel {record.name} with the -D values of {record.file}"
+    )
+
+
+def _found(record: KernelRecord, source: Path, diagnostics: Diagnostics) -> forms.Function | None:
+    """The tile IR of the program's kernel with the `-D` values that the text was written with."""
     from tile2c.transpile import pipeline
     from tile2c.transpile.cli.generate import names_checked, parsed_defines
 
     request = pipeline.Request(
         inputs=(source,), targets=(record.target,), defines=parsed_defines(record.defines)
     )
-    diagnostics = Diagnostics()
     with names_checked():
         for kernel, function in pipeline.functions(request, diagnostics):
             if kernel.name == record.name or _is_specialisation(record, kernel):
                 return function
-    reporter.show_all(diagnostics.items)
-    raise UsageProblem(
-        "T2C004", f"{source} has no kernel {record.name} with the -D values of {record.file}"
-    )
+    return None
 
 
 def _is_specialisation(record: KernelRecord, kernel: NormalKernel) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tile2c.runtime.kernel import Kernel
     from tile2c.runtime.records import KernelRecord
     from tile2c.transpile.cli.run import RunOptions
+    from tile2c.transpile.ir import forms
 
 EMULATE = "emulate"
 
@@ -38,12 +39,13 @@ def once(
     arguments: dict[str, Any],
     sizes: dict[str, int],
     reporter: Reporter,
+    meaning: forms.Function | None = None,
 ) -> Outcome:
     """Runs the kernel with copies of what it writes; prints what it did and how it compares."""
     from tile2c.runtime.errors import BackendUnavailable, CompileError, KernelError
     from tile2c.transpile.cli.run_inputs import copied
 
-    expected = _expected(options, kernel.record, arguments, reporter)
+    expected = _expected(options, kernel.record, arguments, reporter, meaning)
     results = {
         argument.name: copied(arguments[argument.name])
         for argument in kernel.record.arguments
@@ -78,7 +80,7 @@ def once(
     if expected is None:
         _print_results(kernel.record, results)
         return Outcome(status=Status.DONE, entries=entries)
-    status = _compare(options, kernel.record, results, expected)
+    status = _compare(options, kernel.record, results, expected, meaning)
     return Outcome(status=status, entries=entries)
 
 
@@ -137,7 +139,11 @@ def _size_keywords(record: KernelRecord, sizes: dict[str, int]) -> dict[str, int
 
 
 def _expected(
-    options: RunOptions, record: KernelRecord, arguments: dict[str, Any], reporter: Reporter
+    options: RunOptions,
+    record: KernelRecord,
+    arguments: dict[str, Any],
+    reporter: Reporter,
+    meaning: forms.Function | None,
 ) -> dict[str, Any] | None:
     if options.against is None:
         return None
@@ -148,7 +154,8 @@ def _expected(
         from tile2c.transpile.cli.run_interpreter import interpreted
 
         try:
-            return interpreted(record, Path(options.out), options.source, copies, reporter)
+            out = Path(options.out)
+            return interpreted(record, out, options.source, copies, reporter, meaning)
         except ValueError as error:  # shapes that contradict each other
             raise failure("T2C703", str(error), None) from error
     from tile2c.transpile.cli.run_files import expected_by, function_of
@@ -158,19 +165,26 @@ def _expected(
 
 
 def _compare(
-    options: RunOptions, record: KernelRecord, results: dict[str, Any], expected: dict[str, Any]
+    options: RunOptions,
+    record: KernelRecord,
+    results: dict[str, Any],
+    expected: dict[str, Any],
+    meaning: forms.Function | None,
 ) -> Status:
     from tile2c.transpile.cli.run_compare import compare
+    from tile2c.transpile.cli.run_roundings import roundings, with_products_in
 
+    came = {} if meaning is None else roundings(meaning)
+    if _rounds_to_tf32(Path(options.out) / record.file):
+        came = {name: with_products_in("tfloat32", came.get(name)) for name in results}
     wrong = False
     for name, result in results.items():
         if name not in expected:
             continue
         dtype = record.argument(name).dtype
-        if dtype == "float32" and _rounds_to_tf32(Path(options.out) / record.file):
-            dtype = "tfloat32"
+        limits = (options.rtol, options.atol)
         try:
-            found = compare(name, dtype, result, expected[name], options.rtol, options.atol)
+            found = compare(name, dtype, result, expected[name], *limits, came.get(name))
         except (ValueError, TypeError) as error:
             raise UsageProblem("T2C001", f"--against {options.against}: {error}") from error
         print("\n".join(found.lines()))

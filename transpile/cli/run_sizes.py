@@ -6,7 +6,7 @@ Where some entries take sizes that vectors divide and others the rest, `other_si
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from math import lcm, prod
 
@@ -14,6 +14,7 @@ from tile2c.runtime.dtypes import packed
 from tile2c.runtime.expressions import ExpressionError, evaluate, names_of
 from tile2c.runtime.grid import SMS
 from tile2c.runtime.records import Argument, KernelRecord, Launch
+from tile2c.transpile.cli.run_loops import ROUNDS, Step
 from tile2c.transpile.cli.status import UsageProblem, suggestion
 
 UNKNOWN_TILE = 128
@@ -22,7 +23,6 @@ APART = 40  # between two sizes of which one has to be larger
 MOST_ELEMENTS = 2**20  # of all tensors together: some seconds in the emulator
 UNEVEN = 3  # added to a size that vectors of 2, 4, 8 and 16 elements divide
 EVEN = 32  # divides what conditions on vectors of 16 elements, or of 32 halves of a byte, ask for
-ROUNDS = 3  # of a size that the grid does not split: enough to fill and drain a pipeline
 
 _CAPPED = re.compile(r"min\(.*,\s*(\d+)\)")
 _PROMISE = re.compile(r"(?:\w+\.)?(\w+)\s*%\s*(\d+)\s*==?\s*(\d+)")
@@ -72,10 +72,16 @@ def given_sizes(text: str | None, record: KernelRecord) -> dict[str, int]:
     return found
 
 
-def default_sizes(record: KernelRecord) -> dict[str, int]:
-    """A small size for each name that leaves a tail in the last tile."""
+def default_sizes(
+    record: KernelRecord, steps: Mapping[str, tuple[Step, ...]] | None = None
+) -> dict[str, int]:
+    """A small size for each name that leaves a tail in the last tile.
+
+    With the steps of loops over tiles, as the program says them, each loop has some rounds.
+    """
     names = (*record.sizes, *passed_sizes(record))
-    found = {name: _kept(record, name, _small(record, name)) for name in names}
+    taken = steps or {}
+    found = {name: _kept(record, name, _small(record, name, taken.get(name, ()))) for name in names}
     _keep_small(record, found)
     _keep_promises(record, found)
     for argument in record.arguments:
@@ -143,10 +149,14 @@ def _spread_strides(record: KernelRecord, argument: Argument, sizes: dict[str, i
             return
 
 
-def _small(record: KernelRecord, name: str) -> int:
+def _small(record: KernelRecord, name: str, steps: tuple[Step, ...]) -> int:
     tile = _grid_tile(record, name)
-    if tile is not None:
-        return tile * _most_blocks(record, name) + _tail(record, name, tile)
+    size = 0 if tile is None else tile * _most_blocks(record, name) + _tail(record, name, tile)
+    for step in steps:
+        last = _tail(record, name, step.elements)
+        size = max(size, step.elements * (step.rounds - 1) + last)
+    if size:
+        return size
     block = record.parameters.get(f"block_{name}")
     if not isinstance(block, int) or block <= 1:
         return UNKNOWN_TILE + SMALLEST_TAIL
