@@ -216,7 +216,8 @@ class _Body:
                     continue
                 checked = not self.ctx.facts.less(part, buffer.shape[position])
                 counts[part] = counts.get(part, 0) + (2 if checked else 1)
-                wishes.setdefault(part, _wishes(buffer, position))
+                if part not in wishes or wishes[part][0] == "at":  # a row or column says more
+                    wishes[part] = _wishes(buffer, position)
         found: list[CStmt] = []
         for part, count in counts.items():
             if count < 2:

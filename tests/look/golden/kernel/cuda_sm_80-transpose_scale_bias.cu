@@ -6,7 +6,7 @@
 //            -o transpose_scale_bias.cubin
 //   launch   grid ((N + 63) / 64, (M + 63) / 64), block 256, no dynamic shared memory
 //   sizes    M and N are free
-//   text     sha256 0e192071583a  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 fa3c761c2eb0  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 64;
@@ -85,14 +85,14 @@ static __device__ void transpose_scale_bias_block(const half* __restrict__ X,  /
     UNROLL
     for (int turn = 0; turn < 2; ++turn) {
         const int j = turn * 32 + threadIdx.x / 8, i = threadIdx.x % 8 * 8;
-        const int at = bx * block_N + j, col = by * block_M + i;
-        if (at >= N) continue;  // the last tile may reach past the edge
+        const int row = bx * block_N + j, col = by * block_M + i;
+        if (row >= N) continue;  // the last tile may reach past the edge
         __align__(16) half Y_part[8];
         for (int v = 0; v < 8; ++v) {
             const float x = __half2float(tile[i + v][tile_col(i + v, j)]);
-            Y_part[v] = __float2half_rn(x * scale + __half2float(bias[at]));
+            Y_part[v] = __float2half_rn(x * scale + __half2float(bias[row]));
         }
-        store_whole_vector<aligned>(&Y[size_t(at) * M + col], Y_part, M - col);
+        store_whole_vector<aligned>(&Y[size_t(row) * M + col], Y_part, M - col);
     }
 }
 
