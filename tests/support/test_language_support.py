@@ -18,7 +18,8 @@ The page is made by `pytest tests/support --update-golden`.
 
 Targets stand for their kind: `{TARGETS[0]}` for CUDA and the dialects that follow it, `{TARGETS[1]}`
 for Hopper's own text, `{TARGETS[2]}` for HIP, `{TARGETS[3]}` and `{TARGETS[4]}` for cores
-without threads.
+without threads. These two promise nothing about NaN in floating maxima and minima
+([language.md](language.md)).
 """
 SECTIONS = {
     "Declarations, allocations, launch": vocabulary.DECLARATIONS | vocabulary.ALLOCATIONS,

@@ -27,6 +27,7 @@ from tile2c.transpile.lower.cores.plan import (
 from tile2c.transpile.lower.rename import entry_name
 from tile2c.transpile.output.generated import GeneratedKernel
 from tile2c.transpile.render.cores_manifest import host_blocks, manifest_of, ordered_params
+from tile2c.transpile.render.cores_nan import nan_lines
 from tile2c.transpile.render.cores_steps import WIDTH, CoresPrinter, StepPrinter
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.finish import comment, finish, head, title
@@ -111,6 +112,7 @@ def _head_lines(
         lines.append(f"sizes    {sizes} {verb} free")
     used = f"{plan.local_bytes} of {target.local_bytes} bytes of a core's {target.words.memory}"
     lines.append(f"memory   {plan.memory or used}")
+    lines += nan_lines(_all_steps(plan), plan.tiles, target)
     lines.append(f"text     sha256 {DIGEST}  (edit freely: `tile2c --merge` keeps your changes)")
     return lines
 

@@ -159,6 +159,8 @@ def _conversions() -> dict[tuple[str, str], Conversion]:
 
 _WORDS = CoresWords(
     memory="NRAM",
+    nan_of_two="max and min of NaN and a number are the first operand",
+    nan_of_many="of pools nothing is documented",
     cores="Block tasks",
     task="taskId",
     stride="taskDim",

@@ -33,6 +33,9 @@ class CoresWords:
     element: str = "{handle}.GetValue"  # reads one element of a tensor, as a call; "": C's brackets
     at: str = "{tile}[{offset}]"  # a tile from an element on
     seen_as: str = "{tile}.ReinterpretCast<{type}>()"  # its bits as another type
+    # What maxima and minima make of NaN: of two operands, and of the elements of a reduction.
+    nan_of_two: str = "no document says what Max, Min and their reductions make of it"
+    nan_of_many: str = "no document says what Max, Min and their reductions make of it"
     strides: str = (  # what the numbers of `Strides` mean
         "braces hold strides in 32-byte blocks, the result's and each operand's: those between the "
         "blocks of a repeat, then those between repeats"

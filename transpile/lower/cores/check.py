@@ -156,6 +156,18 @@ def _check_statement(
             stmt.span,
             help="reduce_sum, reduce_max, reduce_min, reduce_abssum and reduce_absmax work",
         )
+    elif (
+        isinstance(stmt, forms.Reduce)
+        and stmt.nan_propagate
+        and stmt.op in ("max", "min", "absmax")
+        and stmt.src.buffer.dtype.is_float
+    ):
+        diagnostics.error(
+            "T2C526",
+            f"the vector unit of {target.name} has no T.reduce_{stmt.op} that surely keeps NaN",
+            stmt.span,
+            help="leave out nan_propagate, if no NaN can be there",
+        )
 
 
 def _check_atomic(

@@ -9,7 +9,8 @@
 //   sizes    batch, heads, seq_q and seq_kv are free
 //   memory   UB 167680 of 196352, L1 73728 of 524032, L0A 65536 of 65536, L0B 16384 of 65536, L0C
 //            98304 of 131072 bytes
-//   text     sha256 8a87c1531fc8  (edit freely: `tile2c --merge` keeps your changes)
+//   NaN      no document says what Max, Min and their reductions make of it
+//   text     sha256 fcb7990bb0b3  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;

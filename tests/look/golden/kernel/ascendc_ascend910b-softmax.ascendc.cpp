@@ -6,7 +6,8 @@
 //   launch   40 cores, or fewer: at most M have work
 //   sizes    M is free
 //   memory   99744 of 196352 bytes of a core's UB
-//   text     sha256 6074e7738828  (edit freely: `tile2c --merge` keeps your changes)
+//   NaN      no document says what Max, Min and their reductions make of it
+//   text     sha256 ecdd55135985  (edit freely: `tile2c --merge` keeps your changes)
 #include "kernel_operator.h"
 
 using namespace AscendC;
