@@ -94,6 +94,7 @@ CODES: dict[str, str] = {
     "T2C411": "shared memory that leaves room for one small block: slow",
     "T2C412": "neighbouring threads far apart in global memory: slow",
     "T2C413": "rows of global memory that start at odd addresses: slow",
+    "T2C414": "a sum that each thread of a block adds the same to",
     # 5xx: what a target cannot do
     "T2C501": "a function of elements that the target does not have",
     "T2C502": "a statement that is not supported for the target",

@@ -17,6 +17,7 @@ from tile2c.transpile.lower import build as b
 from tile2c.transpile.lower.costs import warn_of_costs
 from tile2c.transpile.lower.plan import Plan
 from tile2c.transpile.lower.promises import promises
+from tile2c.transpile.lower.simt.each_thread import warn_of_repeated_atomics
 from tile2c.transpile.lower.simt.foreign import warn_of_sources
 from tile2c.transpile.lower.simt.uses import functions_in
 from tile2c.transpile.targets.simt import SimtTarget
@@ -44,6 +45,7 @@ def lower(function: Function, target: SimtTarget, diagnostics: Diagnostics) -> P
         return None
     warn_of_costs(plan, function, target, diagnostics)
     warn_of_sources(function, target, diagnostics)
+    warn_of_repeated_atomics(function, diagnostics)
     plan = replace(plan, requires=tuple(dict.fromkeys((*plan.requires, *promises(function)))))
     return _with_usable_entries(plan, target)
 
