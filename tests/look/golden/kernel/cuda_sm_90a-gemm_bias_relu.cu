@@ -21,7 +21,7 @@
 //            min(sms, (N + 127) / 128 * ((M + 127) / 128)) % 2 == 0 and (M + 127) / 128 % 2 == 0
 //            and (N + 127) / 128 * ((M + 127) / 128) > sms and N * 2 % 128 != 0; rows of whole
 //            lines of 128 bytes load as fast without
-//   text     sha256 7e89097944b0  (edit freely: `tile2c --merge` keeps your changes)
+//   text     sha256 5c5439303e4f  (edit freely: `tile2c --merge` keeps your changes)
 #include <cuda_fp16.h>
 
 constexpr int block_M = 128;
@@ -502,6 +502,7 @@ static __device__ void gemm_bias_relu_block(const TensorMap& A_map, const Tensor
         // T.copy(C_local, C[by * block_M, bx * block_N])
         tma_store_wait_read<0>();  // TMA has read the last part
         warpgroup_sync(warpgroup);  // its place may be overwritten
+        // the maximum of rounded pairs: that of the sums, rounded, is the same
         UNROLL
         for (int n = 0; n < 16; n += 2) {
             const int row = warp % 4 * 16 + lane % 16, col = n * 8 + lane / 16 * 8;

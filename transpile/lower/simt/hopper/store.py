@@ -39,6 +39,7 @@ from tile2c.transpile.lower.simt.outer_statements import gemms
 from tile2c.transpile.lower.simt.steps import Access, Step
 from tile2c.transpile.lower.simt.tile_loads import touches
 from tile2c.transpile.record import record
+from tile2c.transpile.wording import listed
 
 _TYPES = ("float16", "bfloat16")
 
@@ -351,6 +352,7 @@ def _write(ctx: Context, passage: Passage, tile: str, swizzle: str, part: Expr) 
         body=(place, store),
         unroll=True,
         dtype=INT32,
+        comments=_bounds_in_words(passage) if plan.tiles_m == 1 else (),
     )
     if plan.tiles_m == 1:
         return loop
@@ -362,7 +364,17 @@ def _write(ctx: Context, passage: Passage, tile: str, swizzle: str, part: Expr) 
         body=(loop,),
         unroll=True,
         dtype=INT32,
+        comments=_bounds_in_words(passage),
     )
+
+
+def _bounds_in_words(passage: Passage) -> tuple[str, ...]:
+    """Where a maximum or minimum of the author's has gone."""
+    if not passage.bounds:
+        return ()
+    words = {"max": "maximum", "min": "minimum"}
+    taken = listed([words[bound.op] for bound in passage.bounds])
+    return (f"the {taken} of rounded pairs: that of the sums, rounded, is the same",)
 
 
 def _pair(ctx: Context, passage: Passage, m: Expr, n: Expr, right: int, half: int) -> Expr:
