@@ -85,6 +85,7 @@ _EXCHANGES = tuple(
     )
     if chunk * modulus <= 128
 )
+_EXCHANGED = 32  # bytes of two chunks, the fewest that can change places
 _PADS = (16, 32, 8, 4)  # bytes after each row
 
 
@@ -114,13 +115,27 @@ def _spread_over_banks(
     if layout.swizzled or layout.pad:
         ctx.shared[buffer.name] = layout
     if best > tolerated:
-        ctx.diagnostics.warning(
-            "T2C518",
-            f"lanes that read {buffer.name} together meet in the same banks: {len(reads)} accesses "
-            f"take {best} turns more",
-            buffer.span,
-            help="rows of a multiple of 32 bytes leave more room for another layout",
-        )
+        _warn_of_turns(ctx, buffer, len(reads), best)
+
+
+def _warn_of_turns(ctx: Context, buffer: Buffer, accesses: int, more: int) -> None:
+    """The turns that are left in the best layout, beside one an access; what makes more layouts fit."""
+    size, columns = buffer.dtype.bytes, b.known(buffer.shape[-1]) or 1
+    whole = -(-columns * size // _EXCHANGED) * _EXCHANGED
+    each = (
+        "the 1 access of a warp takes" if accesses == 1 else f"{accesses} accesses of a warp take"
+    )
+    exchangeable = columns * size == whole
+    ctx.diagnostics.warning(
+        "T2C518",
+        f"lanes that access {buffer.name} together meet in the same banks: {each} "
+        f"{accesses + more} turns instead of {accesses}",
+        buffer.span,
+        help=None
+        if exchangeable
+        else f"rows of {whole // size} elements ({whole} bytes) allow layouts that exchange parts of "
+        f"rows; {columns * size} bytes do not",
+    )
 
 
 def _offset(layout: SharedLayout, columns: int, size: int, row: int, column: int) -> int:
