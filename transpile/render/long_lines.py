@@ -13,7 +13,7 @@ _RANK = {sign: rank for rank, sign in enumerate(_SIGNS)}  # loosest first
 _RANK |= {":": _RANK["?"], "-": _RANK["+"], "/": _RANK["*"], "%": _RANK["*"]}
 _SPOT = re.compile(r",(?= )|(?<= )(?:\|\||&&|[<>=!]=|[?:<>+*/%-])(?= )")
 _TEMPLATE = re.compile(r"(?<=\w)<[^<>()]*>(?=\()")  # its commas are not between arguments
-_LEAST = 20  # columns that the end of a line is worth
+_LEAST = 20  # columns that the end of a line is worth, where there is another place
 
 
 def break_formula(text: str, columns: int, value: int = 0) -> str:
@@ -73,14 +73,14 @@ def _otherwise(line: str, depth: int) -> int | None:
 
 def _spot(line: str, columns: int, open_at: list[int]) -> int | None:
     """Where to go on on a new line: outside most brackets, at the loosest operator, late."""
-    best: tuple[tuple[int, int, int], int] | None = None
+    best: tuple[tuple[bool, int, int, int], int] | None = None
     start = len(line) - len(line.lstrip())
     for place, sign, depth in _candidates(line, len(open_at)):
         before = sign in "?:"
         at = place if before else place + len(sign) + 1
-        if len(line[:at].rstrip()) > columns or at - start < _LEAST:
+        if len(line[:at].rstrip()) > columns or at <= start:
             continue
-        key = (depth, _RANK[sign], -at)
+        key = (at - start < _LEAST, depth, _RANK[sign], -at)
         if best is None or key < best[0]:
             best = (key, at)
     return best[1] if best is not None else None
