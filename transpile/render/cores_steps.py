@@ -40,7 +40,7 @@ from tile2c.transpile.lower.cores.plan import (
 )
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
-from tile2c.transpile.render.finish import comment, flowing, wrap
+from tile2c.transpile.render.finish import chained, comment, flowing, wrap
 from tile2c.transpile.render.marks import Marks
 from tile2c.transpile.targets.cores import CoresTarget
 
@@ -106,11 +106,13 @@ class StepPrinter:
         return "\n".join(parts)
 
     def _comments(self, step: Step) -> tuple[str, ...]:
-        """Without the author's text of a value whose declaration says the very same."""
-        if not isinstance(step, Local) or step.value is None:
-            return step.comments
-        said = f"{step.name} = {self.c(step.value)}"
-        return tuple(text for text in step.comments if text != said)
+        """Without the author's text of a value or condition where the step says the very same."""
+        said: tuple[str, ...] = ()
+        if isinstance(step, Local) and step.value is not None:
+            said = (f"{step.name} = {self.c(step.value)}",)
+        elif isinstance(step, Branch):
+            said = tuple(f"{word} {self.c(step.condition)}" for word in ("if", "elif"))
+        return tuple(text for text in step.comments if text not in said)
 
     def _remarked(self, step: Step, columns: int) -> str:
         text = self._text(step, columns)
@@ -194,11 +196,14 @@ class StepPrinter:
             return self._fill("while.j2", condition=self.c(step.condition), body=body)
         if isinstance(step, Branch):
             head = wrap(f"if ({self.c(step.condition)}) {{", columns)
+            alone = [type(other) for other in step.orelse] == [Branch]
+            choice = chained(self.block(step.orelse, columns), columns) if alone else ""
             return self._fill(
                 "branch.j2",
                 head=head,
                 then=self.block(step.then, inner),
-                orelse=self.block(step.orelse, inner),
+                chained=choice,
+                orelse="" if choice else self.block(step.orelse, inner),
             )
         return self._fill("leave.j2", kind=step.kind)
 

@@ -19,6 +19,7 @@ _SPACE = re.compile(r" (?![^\[\]]*\])")  # not inside a subscript
 _TEMPLATE = re.compile(r"(?<=\w)<[^<>()]*>(?=\()")  # its commas are not between arguments
 _OPTION = re.compile(r""" (?=-)(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")  # in no quotes
 _PROSE = re.compile(r"[a-z][^()\[\]=<>]*")  # goes on with a sentence: no statement that is quoted
+_CHOICE = re.compile(r"(?:\x01\d+\x03)*if (?:constexpr )?\([^\n]*\{(?:  //[^\n]*)?$", re.MULTILINE)
 _SHORT = re.compile(r"^([^/\s#].*\)) \{\n    ([^\n]+[;}])\n\}$", re.MULTILINE)
 
 
@@ -64,6 +65,13 @@ def flowing(lines: Sequence[str], columns: int) -> list[str]:
         else:
             found.append(line)
     return found
+
+
+def chained(text: str, columns: int) -> str:
+    """The text of a choice that stands alone, to go on behind `else`; "" where it cannot."""
+    found = _CHOICE.match(text)
+    fits = found is not None and len(_MARK.sub("", f"}} else {found[0]}")) <= columns
+    return text if fits else ""
 
 
 def title(name: str, summary: str) -> str:

@@ -23,7 +23,7 @@ from tile2c.transpile.lower.plan import (
 )
 from tile2c.transpile.render.engine import fill
 from tile2c.transpile.render.expressions import CPrinter
-from tile2c.transpile.render.finish import comment, flowing, wrap
+from tile2c.transpile.render.finish import chained, comment, flowing, wrap
 from tile2c.transpile.render.marks import Marks
 
 WIDTH = 100
@@ -172,14 +172,25 @@ class StatementPrinter:
         if not inline:
             head = f"if {constexpr}("
             condition = wrap(f"{head}{condition}) {{", columns)[len(head) : -len(") {")]
+        choice = self.block(branch.orelse, columns) if _is_choice(branch.orelse) else ""
+        choice = chained(choice, columns)
         return self._fill(
             "branch.j2",
             constexpr=constexpr,
             condition=condition,
             then=then,
-            orelse=self.block(branch.orelse, columns - 4),
+            chained=choice,
+            orelse="" if choice else self.block(branch.orelse, columns - 4),
             inline=inline,
         )
+
+
+def _is_choice(statements: Sequence[CStmt]) -> bool:
+    """Whether they are a choice and nothing else."""
+    if len(statements) != 1 or statements[0].comments:
+        return False
+    (only,) = statements
+    return _is_choice(only.body) if isinstance(only, Section) else isinstance(only, Branch)
 
 
 def _needs_no_braces(statement: CStmt) -> bool:
