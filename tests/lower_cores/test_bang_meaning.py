@@ -18,6 +18,7 @@ FIRST = "bang:mtp_372"
 QUICK = {
     "add": (FIRST, OTHER),
     "row_sum": (FIRST,),
+    "repeated": (FIRST,),
     "bfloat16": (FIRST, OTHER),
     "conditions": (FIRST,),
     "functions": (FIRST,),

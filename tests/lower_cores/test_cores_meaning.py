@@ -49,6 +49,7 @@ CASES: dict[str, tuple[dict[str, object], list[dict[str, int]]]] = {
     "relu": ({}, PLANES),
     "rmsnorm": ({"N": 100}, ROWS),
     "top_k": ({"N": 130, "block_M": 5}, ROWS),
+    "repeated": ({}, ROWS),
     "row_strips": ({}, PLANES),
     "strips_and_wholes": ({}, [{"M": m, "N": n} for m, n in ((5, 70), (70, 500), (200, 30))]),
     "rows_of_a_tile": ({}, PLANES),
@@ -73,7 +74,7 @@ QUICK = {
     "add", "row_sum", "bfloat16", "part_of_a_tile", "conditions", "control", "halves", "online_softmax",
     "planes", "reductions", "row_strips", "strips_and_wholes", "single_elements", "turned",
     "integers_compared", "scans", "cumsum", "bytes_computed", "permuted",
-    "limits_read", "chosen_then_reduced",
+    "limits_read", "chosen_then_reduced", "repeated",
 }  # fmt: skip
 
 

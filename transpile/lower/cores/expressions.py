@@ -196,6 +196,8 @@ class Vectors(Elements):
         has = expr.op in _WHOLE and can(_WHOLE[expr.op], expr.dtype.name)
         if not has and not (expr.op == "/" and can("Recip", expr.dtype.name)):
             raise self.none(f"{expr.op} of {expr.dtype}", expr)
+        if expr.op == "*" and expr.a == expr.b and not isinstance(expr.a, Load | Var):
+            return self.square(expr, want)
         a, b = self.evaluate(expr.a), self.evaluate(expr.b)
         if a.kind == "scalar" and b.kind != "scalar" and expr.op in ("+", "*", "min", "max"):
             a, b = b, a
@@ -204,6 +206,17 @@ class Vectors(Elements):
         if a.kind == "scalar":
             return self.number_with(expr, a.number, b, want)
         return self.two(_WHOLE[expr.op], expr.dtype, a, b, want)
+
+    def square(self, expr: Binary, want: Value | None) -> Value:
+        """The same expression twice, computed once."""
+        if self.dst is not None:  # what the other one would have read
+            reads = walk.loads(expr.b)
+            self.pending -= sum(load.buffer.name == self.dst.at.tile for load in reads)
+        a = self.evaluate(expr.a)
+        out = self.result(a.kind, expr.dtype, want, a)
+        self.calls.elementwise("Mul", out, (a, a))
+        self.free(a, kept=out)
+        return out
 
     def shift(self, expr: Binary, want: Value | None) -> Value:
         """a << number, a >> number."""

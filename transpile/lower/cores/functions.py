@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tile2c.transpile.ir.dtypes import BOOL, FLOAT32
-from tile2c.transpile.ir.expr import Binary, Call, Compare, Const, Expr, Select
+from tile2c.transpile.ir.expr import Binary, Call, Compare, Const, Expr, Select, Unary
 from tile2c.transpile.lower.cores.calls import mode, number_of
 from tile2c.transpile.lower.cores.values import Value
 
@@ -64,12 +64,15 @@ class Functions:
             return self.v.evaluate(_composed(expr), want)
         if name == "trunc" and not self.v.tiles.target.can("Cast", "float32"):
             return self.v.evaluate(_truncated(expr), want)
-        a = self.v.evaluate(expr.args[0])
         if name in _ROUND:
-            return self.rounded(a, name, want, expr)
+            return self.rounded(self.v.evaluate(expr.args[0]), name, want, expr)
         for before, natural, after in _FUNCTIONS[name]:
             if self.v.tiles.target.can(natural, dtype.name):
-                return self.natural(a, before, natural, after, want)
+                x, factor = _factored(expr.args[0]) if dtype.is_float else (expr.args[0], 1.0)
+                scale = factor * (1.0 if before is None else before)
+                a = self.v.evaluate(x)
+                return self.natural(a, None if scale == 1 else scale, natural, after, want)
+        a = self.v.evaluate(expr.args[0])
         root = self.v.unary("Sqrt", a, None)  # rsqrt without a call that has enough digits
         top = self.v.scratch(root.kind, dtype)
         self.v.calls.fill(top, number_of(1, dtype))
@@ -117,6 +120,21 @@ class Functions:
             return self.v.unary(call, a, want)
         below = self.v.unary(call, self.v.scaled(a, -1, None), None)  # -floor(-x)
         return self.v.scaled(below, -1, want)
+
+
+def _factored(x: Expr) -> tuple[Expr, float]:
+    """`x` without factors that change its sign and exponent only, and the product of these."""
+    inner, factor = x, 1.0
+    while True:
+        if isinstance(inner, Unary) and inner.op == "-":
+            inner, factor = inner.a, -factor
+        elif isinstance(inner, Binary) and inner.op == "*" and isinstance(inner.b, Const):
+            factor *= float(inner.b.value)
+            if math.frexp(abs(factor))[0] != 0.5 or not 1 / 256 <= abs(factor) <= 256:
+                return x, 1.0  # another number, or one that half precision may not hold
+            inner = inner.a
+        else:
+            return inner, factor
 
 
 def _composed(expr: Call) -> Expr:
