@@ -139,3 +139,22 @@ def test_places_of_a_type_that_does_not_hold_them(tmp_path: Path, target: str) -
     a = values(256)
     found = checked(tmp_path, PLACES, {"A": a, "B": empty(256)}, target)["B"]
     assert_array_equal(found, np.where(np.arange(256) < 128, a, 0))
+
+
+UNSIGNED = """
+@T.prim_func
+def main(A: T.Tensor((128,), "float32"), B: T.Tensor((128,), "float32")):
+    with T.Kernel(1, threads=128) as bx:
+        for i in T.Parallel(128):
+            B[i] = 1
+            if {condition}:
+                B[i] = A[i - 15]
+"""
+
+
+@pytest.mark.parametrize("difference", ['T.cast(i - 5, "uint32")', 'T.cast(i, "uint32") - five'])
+def test_what_no_sign_makes_large_proves_nothing(tmp_path: Path, difference: str) -> None:
+    condition = f"{difference} >= 10".replace("five", 'T.cast(5, "uint32")')
+    a, i = values(128), np.arange(128)
+    found = checked(tmp_path, UNSIGNED.format(condition=condition), {"A": a, "B": empty(128)})["B"]
+    assert_array_equal(found, np.where(i < 5, 0, np.where(i < 15, 1, a[i - 15])))

@@ -40,13 +40,17 @@ def linear(expr: Expr) -> Linear:
 
 
 def keeps_number(expr: Cast) -> bool:
-    """Whether an integer is the same number in the other type; of 32 bits and more it is taken to fit."""
+    """Whether an integer is the same number in the other type.
+
+    64 bits are taken to fit into 32; what may be negative does not fit where there is no sign.
+    """
     source, dtype = expr.a.dtype, expr.dtype
     if not (source.is_integer and dtype.is_integer):
         return False
+    if (source.kind, dtype.kind) == ("int", "uint"):
+        return isinstance(expr.a, Const) and expr.a.value >= 0 and dtype.bits >= 32
     spare = dtype.bits - source.bits
-    wider = spare > 0 if (source.kind, dtype.kind) == ("uint", "int") else spare >= 0
-    return dtype.bits >= 32 or (wider and (source.kind, dtype.kind) != ("int", "uint"))
+    return dtype.bits >= 32 or spare > 0 or (spare == 0 and source.kind == dtype.kind)
 
 
 def _collect(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
@@ -54,10 +58,11 @@ def _collect(expr: Expr, factor: int, terms: dict[Expr, int]) -> int:
         return factor * int(expr.value)
     if isinstance(expr, Cast) and keeps_number(expr):
         return _collect(expr.a, factor, terms)
-    if isinstance(expr, Unary) and expr.op == "-":
+    signed = expr.dtype.kind == "int"  # else what is below 0 would be a large number
+    if isinstance(expr, Unary) and expr.op == "-" and signed:
         return _collect(expr.a, -factor, terms)
     if isinstance(expr, Binary):
-        if expr.op in ("+", "-"):
+        if expr.op == "+" or (expr.op == "-" and signed):
             first = _collect(expr.a, factor, terms)
             return first + _collect(expr.b, factor if expr.op == "+" else -factor, terms)
         if expr.op == "*":
