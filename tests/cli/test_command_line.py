@@ -47,6 +47,11 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+def test_no_file_of_another_name_is_meant(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["nofile.py", "-o", "out"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
 def test_writes_the_folder(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["add.py", "-o", "out"]) == 0
     assert Path("out/add.cu").exists() and Path("out/tile2c.json").exists()
@@ -66,6 +71,11 @@ def test_several_targets(source: Path) -> None:
         (["add.py", "-o", "out", "--taget", "cuda"], "did you mean --target"),
         (["add.py", "-o", "out", "--target", "cuda:sm_81"], "did you mean cuda:sm_8"),
         (["add.py", "-o", "out", "--target", "cude"], "did you mean cuda"),
+        (["add.py", "-o", "out", "--target", "gfx942"], "did you mean hip:gfx942?"),
+        (["add.py", "-o", "out", "--target", "AMD:gfx90a"], "did you mean hip:gfx90a?"),
+        (["add.py", "-o", "out", "--target", "amd"], "did you mean hip?"),
+        (["add.py", "-o", "out", "--target", "moorethreads"], "did you mean musa?"),
+        (["add.py", "-o", "out", "--target", "huawei"], "did you mean ascendc?"),
         (["ad.py", "-o", "out"], "did you mean add.py?"),
         (["add.py"], "tile2c add.py -o out/"),
         (["-o", "out"], "no input file"),

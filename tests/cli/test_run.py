@@ -201,7 +201,7 @@ def test_a_folder_of_one_target_names_the_output_folder(
     manifests.write(Path("k"), *entries)
     Path("k/cuda_sm_90a").mkdir(exist_ok=True)
     assert main(["run", "k/cuda_sm_90a"]) == 2
-    assert "help: k --target cuda:sm_90a" in capsys.readouterr().err
+    assert "help: tile2c run k --target cuda:sm_90a" in capsys.readouterr().err
     assert main(["run", "k/cuda_sm_70"]) == 2
     assert "tile2c INPUT.py -o k/cuda_sm_70" in capsys.readouterr().err
 

@@ -17,6 +17,7 @@ COPY = "T.copy(A[by * block_M, ko * block_K], A_shared)"
 MISTAKES = [
     (A, 'A: T.Tensor((M, K), "fp16")', "T2C211", "did you mean float16?"),
     (A, 'A: T.Tensor((M, K), "bf16")', "T2C211", "did you mean bfloat16?"),
+    (A, 'A: T.Tensor((M, K), "float8")', "T2C211", "did you mean float8_e4m3fn?"),
     (A, 'A: T.Tensor((M, K), "i9")', "T2C211", "is not an element type"),
     (A, 'A: T.Tensor(M, K, "float16")', "T2C242", "T.Tensor((M, N), dtype)"),
     (A, 'A: T.Tensor((M, K), torch.float16)', "T2C111", "torch is not defined"),

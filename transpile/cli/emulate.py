@@ -9,7 +9,7 @@ import click
 from tile2c.transpile.cli.options import CONTEXT, Command
 from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import Status, UsageProblem, suggestion
-from tile2c.transpile.cli.together import check_folder_name, refuse_marks
+from tile2c.transpile.cli.together import check_folder_name, folder_above, refuse_marks
 from tile2c.transpile.diagnostics.diagnostic import failure
 
 if TYPE_CHECKING:
@@ -89,15 +89,15 @@ def _records(folder: Path, target: str | None) -> tuple[KernelRecord, ...]:
     try:
         records = read_records(folder)
     except FileNotFoundError as error:
-        hint = f"`tile2c INPUT.py -o {folder.as_posix()} --launcher` writes one"
+        hint = folder_above(folder, "emulate")
+        hint = hint or f"`tile2c INPUT.py -o {folder.as_posix()} --launcher` writes one"
         raise UsageProblem("T2C003", str(error), hint) from error
     except ValueError as error:
         raise failure("T2C607", str(error), None) from error
     there = tuple(dict.fromkeys(record.target for record in records))
     if target is None and len(there) > 1:
-        raise UsageProblem(
-            "T2C001", f"{folder.as_posix()} has kernels for several targets", f"--target {there[0]}"
-        )
+        message = f"{folder.as_posix()} has kernels for several targets"
+        raise UsageProblem("T2C001", message, f"--target {' | '.join(there)}")
     chosen = tuple(r for r in records if target is None or target in (r.target, r.family))
     if not chosen:
         raise UsageProblem(
@@ -106,5 +106,7 @@ def _records(folder: Path, target: str | None) -> tuple[KernelRecord, ...]:
             f"known: {', '.join(there)}",
         )
     if len({record.target for record in chosen}) > 1:
-        raise UsageProblem("T2C001", f"--target {target} means several", f"--target {there[0]}")
+        several = dict.fromkeys(record.target for record in chosen)
+        help = f"--target {' | '.join(several)}"
+        raise UsageProblem("T2C001", f"--target {target} means several", help)
     return chosen

@@ -208,7 +208,7 @@ def target_names(values: Sequence[str]) -> tuple[str, ...]:
             known = [target.name for target in targets.all_targets()]
             families = ", ".join(dict.fromkeys(name.partition(":")[0] for name in known))
             alone = ":" not in value
-            near = nearest(
+            near = targets.meant(value) or nearest(
                 value.strip(),
                 families.split(", ") if alone else known,
                 alike=SHORT if alone else 0.4,

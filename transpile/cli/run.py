@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2c.transpile.cli.report import Reporter
 from tile2c.transpile.cli.status import Status, UsageProblem, suggestion
-from tile2c.transpile.cli.together import no_such_file, refuse_marks
+from tile2c.transpile.cli.together import folder_above, no_such_file, refuse_marks
 from tile2c.transpile.diagnostics.diagnostic import failure
 from tile2c.transpile.record import record
 
@@ -132,20 +132,6 @@ def _kernel_file(path: Path) -> str | None:
     return None
 
 
-def _folder_above(folder: Path) -> str | None:
-    """What to type for one of the sub-folders in which an output folder has its targets."""
-    from tile2c.runtime.records import read_records
-    from tile2c.transpile.output.layout import target_folder
-
-    try:
-        targets = sorted({record.target for record in read_records(folder.parent)})
-    except (FileNotFoundError, ValueError):
-        return None
-    name = folder.name
-    found = next((target for target in targets if target_folder(target) == name), None)
-    return found and f"{folder.parent.as_posix()} --target {found}"
-
-
 def _record(options: RunOptions) -> KernelRecord:
     """The one kernel that is meant; UsageProblem if that is not clear."""
     from tile2c.runtime.records import read_records
@@ -155,7 +141,7 @@ def _record(options: RunOptions) -> KernelRecord:
     except FileNotFoundError as error:
         how = (
             _kernel_file(Path(options.out))
-            or _folder_above(Path(options.out))
+            or folder_above(Path(options.out), "run")
             or f"`tile2c {_input_for(options.out)} -o {_folder_for(options.out)}` writes one"
         )
         raise UsageProblem("T2C003", str(error), how) from error
@@ -234,7 +220,7 @@ def _emulated_target(options: RunOptions, record: KernelRecord) -> str:
         raise UsageProblem(
             "T2C001",
             f"{record.name} is there for {', '.join(targets)}, and the emulator needs one",
-            f"--target {targets[0]}",
+            f"--target {' | '.join(targets)}",
         )
     return targets[0]
 

@@ -7,6 +7,21 @@ from pathlib import Path
 from tile2c.transpile.cli.status import UsageProblem, nearest
 from tile2c.transpile.diagnostics.diagnostic import failure
 
+ALIKE = 0.7  # how alike the names of files have to be: a word of the same length is none
+
+
+def folder_above(folder: Path, verb: str) -> str | None:
+    """What to type for one of the sub-folders in which an output folder has its targets."""
+    from tile2c.runtime.records import read_records
+    from tile2c.transpile.output.layout import target_folder
+
+    try:
+        targets = sorted({record.target for record in read_records(folder.parent)})
+    except (FileNotFoundError, ValueError):
+        return None
+    found = next((target for target in targets if target_folder(target) == folder.name), None)
+    return found and f"tile2c {verb} {folder.parent.as_posix()} --target {found}"
+
 
 def check_switches(
     *, check: bool, pristine: bool, merge: bool, force: bool, compile_modules: bool
@@ -45,7 +60,8 @@ def no_such_file(path: Path, option: str = "") -> UsageProblem:
         beside = sorted(item.name for item in path.parent.glob(f"*{suffix}"))
     except OSError:
         beside = []
-    near = nearest(path.name, beside)
+    near = nearest(path.stem, [Path(name).stem for name in beside], alike=ALIKE)
+    near = next((name for name in beside if Path(name).stem == near), None)
     hint = f"did you mean {path.with_name(near).as_posix()}?" if near else None
     return UsageProblem("T2C003", f"{told}no such file: {path}", hint)
 

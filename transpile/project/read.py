@@ -212,7 +212,9 @@ class _Reader:
                 known = [target.name for target in targets.all_targets()]
                 single = isinstance(table.data["targets"], str)
                 place = ("targets",) if single else ("targets", number)
-                table.wrong(f"unknown target {name!r}", *place, help=suggestion(name, known))
+                near = targets.meant(name)
+                help = f"did you mean {near}?" if near else suggestion(name, known)
+                table.wrong(f"unknown target {name!r}", *place, help=help)
                 continue
             if full not in found:
                 found.append(full)

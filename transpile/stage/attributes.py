@@ -120,8 +120,11 @@ class Attributes(Subscripts):
         near = None
         if isinstance(value, str):
             bits = _BITS.fullmatch(value.lower())
-            meant = f"{_FAMILIES[bits[1]]}{bits[2]}" if bits is not None else ""
-            near = meant if meant in SCALAR_DTYPES else nearest(value, SCALAR_DTYPES)
+            meant = value.lower() if bits is None else f"{_FAMILIES[bits[1]]}{bits[2]}"
+            kinds = [name for name in SCALAR_DTYPES if name.startswith(f"{meant}_")]  # of float8
+            kinds.sort(key=lambda name: not name.endswith("fn"))  # those that most chips have
+            near = meant if meant in SCALAR_DTYPES else next(iter(kinds), None)
+            near = near or nearest(value, SCALAR_DTYPES)
         if near is not None:
             return f"did you mean {near}?"
         listed = f"element types: {', '.join(name for name in SCALAR_DTYPES if name != 'handle')}"

@@ -172,5 +172,9 @@ KNOWN = (
 
 def nearest(word: str, candidates: Iterable[str]) -> str | None:
     """The candidate that `word` was most likely meant to be."""
-    found = difflib.get_close_matches(word, sorted(candidates), n=1, cutoff=0.6)
+    known = sorted(candidates)
+    same = [
+        name for name in known if name.lower() == word.lower()
+    ]  # `block_m` is block_M, not block_N
+    found = same or difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return found[0] if found else None

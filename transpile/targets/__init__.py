@@ -3,7 +3,7 @@
 A target is one file here plus its folder under templates/. Nothing outside them names a target.
 """
 
-from tile2c.transpile.targets.registry import UnknownTarget, all_targets, find
+from tile2c.transpile.targets.registry import UnknownTarget, all_targets, find, meant
 from tile2c.transpile.targets.target import Target
 
-__all__ = ["Target", "UnknownTarget", "all_targets", "find"]
+__all__ = ["Target", "UnknownTarget", "all_targets", "find", "meant"]

@@ -163,6 +163,7 @@ _CUBE = CubeUnit(
 
 ASCEND910B = CoresTarget(
     family="ascendc",
+    makers=("huawei", "ascend", "npu", "cann"),
     arch="ascend910b",
     planner="cores",
     suffix=".ascendc.cpp",

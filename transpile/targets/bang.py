@@ -212,6 +212,7 @@ def _target(arch: str, chip: str, number: int, nram: int, wram: int, own: bool) 
     more = {**_WITH_BFLOAT16, **_DIVIDES} if own else {}
     return CoresTarget(
         family="bang",
+        makers=("cambricon", "mlu", "neuware"),
         arch=arch,
         planner="cores",
         suffix=".mlu",

@@ -36,6 +36,7 @@ _HOST = Host(
 
 _PLAIN = SimtTarget(
     family="corex",
+    makers=("iluvatar", "tianshu"),
     arch="ivcore11",
     planner="simt",
     suffix=".cu",

@@ -94,6 +94,7 @@ def _mma(
     registers: int = 4,
     note: str = "",
     cost: str = "",
+    several: tuple[int, int, int] | None = None,
 ) -> MatrixInstruction:
     """A product of 16 x 8; `per` elements of the inputs fill a register, a takes `registers`."""
     return MatrixInstruction(
@@ -110,6 +111,7 @@ def _mma(
         load="ldmatrix",
         note=note,
         cost=cost,
+        several=several,
     )
 
 
@@ -127,13 +129,18 @@ _HALVES_80 = tuple(
     )
 )
 _HALVES_75 = tuple(
-    _mma(name, ("float16",), output, 2, registers=registers)
-    for name, registers in (("mma_m16n8k16_of_k8", 4), ("mma_m16n8k8", 2))
+    _mma(name, ("float16",), output, 2, registers=registers, several=several)
+    for name, registers, several in (
+        ("mma_m16n8k16_of_k8", 4, (16, 8, 8)),
+        ("mma_m16n8k8", 2, None),
+    )
     for output in ("float32", "float16")
 )
 _TF32_80 = (_mma("mma_m16n8k8_tf32", ("float32",), "float32", 1, note=_TF32),)
 _INTS_80 = tuple(_mma("mma_m16n8k32_int", (x,), "int32", 4) for x in ("int8", "uint8"))
-_INTS_75 = tuple(_mma("mma_m16n8k32_of_m8n8k16", (x,), "int32", 4) for x in ("int8", "uint8"))
+_INTS_75 = tuple(
+    _mma("mma_m16n8k32_of_m8n8k16", (x,), "int32", 4, several=(8, 8, 16)) for x in ("int8", "uint8")
+)
 _FP8_89 = (
     _mma(
         "mma_m16n8k32_fp8",
@@ -251,6 +258,7 @@ def _target(arch: str, static_shared: int, max_shared: int, summary: str) -> Sim
     flag = f"-arch={arch}"
     return SimtTarget(
         family="cuda",
+        makers=("nvidia",),
         arch=arch,
         planner="simt",
         suffix=".cu",

@@ -56,6 +56,7 @@ def _target(arch: str, summary: str, matrix: tuple[MatrixInstruction, ...]) -> S
         like,
         host=replace(like.host, together=like.host.together.replace(like.arch, arch)),
         family="dcu",
+        makers=("hygon",),
         arch=arch,
         templates=("dcu", *like.templates),
         compile=f"hipcc --genco --offload-arch={arch} -O3 -std=c++17 {{file}} -o {{stem}}.hsaco",

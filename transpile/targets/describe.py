@@ -53,9 +53,19 @@ def _matrix(instructions: Sequence[MatrixInstruction]) -> Iterator[str]:
         yield "matrix no instruction: products are plain multiply-adds"
     sizes: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for each in instructions:
-        sizes.setdefault((each.inputs, each.output), []).append(f"{each.m}x{each.n}x{each.k}")
+        size = f"{each.m}x{each.n}x{each.k}{_really(each, instructions)}"
+        sizes.setdefault((each.inputs, each.output), []).append(size)
     for (inputs, output), found in sizes.items():
         yield f"matrix {', '.join(inputs)} -> {output}: {', '.join(dict.fromkeys(found))}"
+
+
+def _really(each: MatrixInstruction, others: Sequence[MatrixInstruction]) -> str:
+    """What the chip does in the place of a product that it has no instruction of."""
+    if each.several is not None:
+        m, n, k = each.several
+        return f" ({each.m * each.n * each.k // (m * n * k)} of {m}x{n}x{k})"
+    worker = next((other for other in others if other.name == each.through), None)
+    return "" if worker is None else f" (operands widened to {worker.inputs[0]})"
 
 
 def _cores(target: CoresTarget) -> Iterator[str]:

@@ -170,6 +170,7 @@ def _target(
 ) -> SimtTarget:
     return SimtTarget(
         family="hip",
+        makers=("amd", "rocm", "instinct", "radeon"),
         arch=arch,
         planner="simt",
         suffix=".hip",

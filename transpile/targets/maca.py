@@ -70,6 +70,7 @@ _HOST = Host(
 TARGETS: tuple[SimtTarget, ...] = (
     SimtTarget(
         family="maca",
+        makers=("metax", "muxi"),
         arch="xcore1000",
         planner="simt",
         suffix=".maca",

@@ -149,6 +149,7 @@ def _target(
 ) -> SimtTarget:
     return SimtTarget(
         family="musa",
+        makers=("moorethreads", "mthreads", "moore threads"),
         arch=arch,
         planner="simt",
         suffix=".mu",

@@ -92,6 +92,7 @@ def _target(arch: str, summary: str, *kinds: tuple[str, int, str]) -> SimtTarget
     old = arch == "ppu_10"
     return SimtTarget(
         family="ppu",
+        makers=("thead", "t-head", "pingtouge"),
         arch=arch,
         planner="simt",
         suffix=".hg",

@@ -66,6 +66,18 @@ def find(name: str) -> Target:
         if target.arch == arch:
             return target
     known = [target.name for target in targets] or [target.name for target in all_targets()]
-    near = get_close_matches(name, known, n=1, cutoff=0.3)
-    hint = f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known)}"
+    near = meant(name) or next(iter(get_close_matches(name, known, n=1, cutoff=0.3)), None)
+    hint = f"; did you mean {near}?" if near else f"; known: {', '.join(known)}"
     raise UnknownTarget(f"unknown target {name!r}{hint}")
+
+
+def meant(name: str) -> str | None:
+    """The target of an architecture without its family, `gfx942`; the family of a maker, `amd`."""
+    name = name.strip().lower()
+    maker, _, arch = name.rpartition(":")
+    every = all_targets()
+    for target in every:
+        if target.arch == arch and maker in ("", *target.makers):
+            return target.name
+    spoken = name.partition(":")[0]
+    return next((target.family for target in every if spoken in target.makers), None)

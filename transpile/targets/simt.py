@@ -50,6 +50,9 @@ class MatrixInstruction:
     a_turned: Fragment | None = None  # the maps for tiles that are not k-major, where they differ
     b_turned: Fragment | None = None
     through: str = ""  # the instruction of the same size, of other types, that does the work
+    several: tuple[int, int, int] | None = (
+        None  # m, n, k of the chip's own, where it is some of those
+    )
     converts: bool = False  # the chip itself widens elements for it, two at once
     note: str = ""  # what the product does to its inputs, for the head of the text
     cost: str = ""  # why it is slower than what newer chips have

@@ -45,6 +45,7 @@ class Target:
     facts: str = "vendor's documentation"  # where what the description says comes from
     emulated: str = ""  # what the suite runs in the emulator against the interpreter
     compiled: str = ""  # with what the suite compiles its texts, and how much that says
+    makers: tuple[str, ...] = ()  # what people call its maker or its chips, in small letters
     host: Host | None = None  # how C++ launches its kernels; None: no launcher is written
 
     @property
