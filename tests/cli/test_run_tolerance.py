@@ -138,7 +138,7 @@ TILE = """
             "float32",
             "T.copy(x, h)\n            for i, j in T.Parallel(32, 16):\n"
             "                s[i, j] = x[i, j] * h[i, j]",
-            Roundings(None, "float16"),
+            Roundings("float32", "float16"),
         ),
         (
             "bfloat16",
@@ -169,14 +169,16 @@ def test_tolerances_follow_from_types() -> None:
         pytest.approx(1e-4),
         "bfloat16",
     )
-    assert limits("float32", np.float32, Roundings(None, "float16")) == (2**-9, 2**-9, "float16")
+    assert limits("float32", np.float32, Roundings(None, "float16")) == (2**-9, 2**-8, "float16")
     assert limits("float32", np.float32, with_products_in("tfloat32", None))[2] == "tfloat32"
     fp8 = ml_dtypes.float8_e4m3fn
     assert limits("float8_e4m3fn", fp8, Roundings("float8_e4m3fn"))[:2] == (
         1 / 8,
         pytest.approx(1e-4 + 2**-9),
     )
-    assert limits("bfloat16", ml_dtypes.bfloat16, None)[1] == pytest.approx(2**-6)
+    assert limits("float64", np.float64, Roundings())[::2] == (1e-10, "float64")
+    assert limits("float64", np.float64, Roundings(None, "float32"))[::2] == (1e-4, "float32")
+    assert limits("bfloat16", ml_dtypes.bfloat16, None)[1] == pytest.approx(2**-5)
 
 
 def test_ten_steps_of_bfloat16_are_wrong() -> None:

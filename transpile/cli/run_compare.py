@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 # float32 that is some thousand times the rounding of one number.
 WIDE: dict[str, float] = {"float64": 1e-10}
 SUMS = 1e-4
-# Bits of a narrow type's mantissa: from one value to the next it is 2 to the power of minus that.
+# Bits of a type's mantissa: from one value to the next it is 2 to the power of minus that.
 SMALL_PRODUCTS = "sums of 8-bit floats"  # matrix units keep few bits of them, and leave some out
 BITS: dict[str, int] = {
+    "float32": 23,
     SMALL_PRODUCTS: 10,
     "tfloat32": 10,
     "float16": 10,
@@ -96,7 +97,7 @@ def compare(
         dtype=dtype,
         shape=tuple(actual.shape),
         wrong=int(wrong.sum()),
-        worst=tuple(_worst(error, got, want)),
+        worst=tuple(_worst(np.where(wrong, error, 0.0) if wrong.any() else error, got, want)),
         rtol=relative,
         atol=absolute,
         set_by=limits.set_by if rtol is None or atol is None else None,
@@ -137,17 +138,22 @@ def _steps(dtype: str) -> float:
     return unit(dtype) * (1 if BITS.get(dtype, 10) < BITS["bfloat16"] else 2)
 
 
+def _earlier(dtype: str) -> float:
+    """Relative to a typical result: sums and differences of values that are each a step off."""
+    return _steps(dtype) * (1 if BITS.get(dtype, 10) < BITS["bfloat16"] else 2)
+
+
 def _limits(dtype: str, want: np.ndarray[Any, Any], came: Roundings | None) -> Limits:
     """What follows from the types: of the sums, of the last rounding, of roundings before it."""
     import numpy as np
 
     finite = want[np.isfinite(want)]
     scale = float(np.sqrt(np.mean(np.square(finite.astype(np.float64))))) if finite.size else 0.0
-    sums = WIDE.get(dtype, SUMS)
     last = max(((came and came.last) or dtype, dtype), key=unit)
     before = dtype if came is None else came.before or dtype
     coarsest = max((last, before), key=unit)
-    earlier = _steps(before) if came is None or came.before is not None else 0.0
+    sums = WIDE.get(coarsest, SUMS)
+    earlier = _earlier(before) if came is None or came.before is not None else 0.0
     smallest = _smallest(last) if last in BITS and last != "tfloat32" else 0.0
     return Limits(
         rtol=max(sums, _steps(coarsest)),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @record
 class Roundings:
-    """Names of types; None for an output that only float32 and wider types have come near."""
+    """Names of types; None where nothing was rounded to less than float64."""
 
     last: str | None = (
         None  # the coarsest that values are in when nothing computes with them any more
@@ -133,7 +133,7 @@ def _into(value: Expr, dtype: DType, seen: dict[str, _Seen]) -> _Seen:
 def _moved(found: _Seen, source: DType, target: DType) -> _Seen:
     if source == target or not _narrow(target):
         return found
-    if _narrow(source) and source.bits <= target.bits and source.name != "bfloat16":
+    if _narrow(source) and source.bits < target.bits:
         return found  # every value of an 8-bit float is one of a 16-bit float
     return _Seen(found.last | {target.name}, found.before)
 
@@ -162,7 +162,7 @@ def _value(expr: Expr, seen: dict[str, _Seen]) -> _Seen:
 
 
 def _narrow(dtype: DType) -> bool:
-    return dtype.is_float and dtype.bits < 32
+    return dtype.is_float and dtype.bits < 64
 
 
 def _coarsest(names: frozenset[str]) -> str | None:
