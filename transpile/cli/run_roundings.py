@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 @record
 class Roundings:
-    """Names of types; None where nothing was rounded to less than float64."""
+    """Names of types; None where nothing was rounded to less than float64.
 
-    last: str | None = (
-        None  # the coarsest that values are in when nothing computes with them any more
-    )
-    before: str | None = None  # the coarsest of values that others were computed from
+    `last`: the coarsest that values are in when nothing computes with them any more; `before`: the
+    coarsest of values that others were computed from.
+    """
+
+    last: str | None = None
+    before: str | None = None
 
 
 @record

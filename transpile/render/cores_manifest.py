@@ -105,7 +105,7 @@ def _json(value: object) -> JsonValue:
 
 def unnamed(expr: Expr) -> Expr:
     """The expression with constants as numbers: outside the text their names mean nothing."""
-    from tile2c.transpile.lower.cores.rewrite import rewrite
+    from tile2c.transpile.lower.rewrite import rewrite
 
     def bare(part: Expr) -> Expr | None:
         if isinstance(part, Const) and part.name:

@@ -28,8 +28,8 @@ from tile2c.transpile.ir.expr import (
 )
 from tile2c.transpile.ir.forms import Range, Region
 from tile2c.transpile.lower.cores.layouts import constant_of
-from tile2c.transpile.lower.cores.rewrite import rewrite
 from tile2c.transpile.lower.facts import linear
+from tile2c.transpile.lower.rewrite import rewrite
 from tile2c.transpile.record import record
 
 

@@ -27,10 +27,10 @@ from tile2c.transpile.ir.expr import (
 from tile2c.transpile.lower.cores.layouts import is_zero
 from tile2c.transpile.lower.cores.plan import Branch, Step
 from tile2c.transpile.lower.cores.regions import without
-from tile2c.transpile.lower.cores.rewrite import rewrite
 from tile2c.transpile.lower.cores.units import calls_of
 from tile2c.transpile.lower.cores.values import Kind, Value, join
 from tile2c.transpile.lower.facts import linear
+from tile2c.transpile.lower.rewrite import rewrite
 from tile2c.transpile.record import record
 
 if TYPE_CHECKING:

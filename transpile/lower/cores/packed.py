@@ -24,7 +24,7 @@ from tile2c.transpile.ir.expr import (
 )
 from tile2c.transpile.ir.forms import Range, Region, Stmt
 from tile2c.transpile.lower.cores.layouts import constant_of
-from tile2c.transpile.lower.cores.rewrite import rewrite
+from tile2c.transpile.lower.rewrite import rewrite
 from tile2c.transpile.record import record
 
 _MOST = 8  # elements in one

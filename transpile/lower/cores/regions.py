@@ -8,8 +8,8 @@ from dataclasses import replace
 from tile2c.transpile.ir import walk
 from tile2c.transpile.ir.expr import Binary, Buffer, Const, Expr, Logical, Var, const
 from tile2c.transpile.ir.forms import Range, Region
-from tile2c.transpile.lower.cores.rewrite import rewrite
 from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.lower.rewrite import rewrite
 
 
 def whole(buffer: Buffer) -> Region:

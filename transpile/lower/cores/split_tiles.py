@@ -21,7 +21,7 @@ from tile2c.transpile.lower.cores.gather import Gather
 from tile2c.transpile.lower.cores.layouts import Layout, plus, times
 from tile2c.transpile.lower.cores.names import Names
 from tile2c.transpile.lower.cores.packed import Interleave
-from tile2c.transpile.lower.cores.rewrite import rewrite
+from tile2c.transpile.lower.rewrite import rewrite
 from tile2c.transpile.record import record
 
 Moved = TypeVar("Moved", forms.Copy, forms.AtomicTile)

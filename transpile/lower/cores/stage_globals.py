@@ -26,8 +26,8 @@ from tile2c.transpile.lower.cores.regions import (
     whole,
     without,
 )
-from tile2c.transpile.lower.cores.rewrite import rewrite
 from tile2c.transpile.lower.facts import linear
+from tile2c.transpile.lower.rewrite import rewrite
 from tile2c.transpile.targets.cores import CoresTarget
 
 

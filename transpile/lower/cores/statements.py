@@ -35,11 +35,11 @@ from tile2c.transpile.lower.cores.plan import (
     WriteElement,
 )
 from tile2c.transpile.lower.cores.reduction_statements import lower_reduce
-from tile2c.transpile.lower.cores.rewrite import rewrite_statement
 from tile2c.transpile.lower.cores.scans import lower_scan
 from tile2c.transpile.lower.cores.units import calls_of
 from tile2c.transpile.lower.cores.values import Value
 from tile2c.transpile.lower.cores.weights import lower_gemm
+from tile2c.transpile.lower.rewrite import rewrite_statement
 
 
 def lower_statements(body: tuple[Stmt, ...], context: Context) -> None:

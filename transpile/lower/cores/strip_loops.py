@@ -14,8 +14,8 @@ from tile2c.transpile.ir.dtypes import BOOL, INT32
 from tile2c.transpile.ir.expr import Binary, Buffer, Compare, Const, Expr, Var, const
 from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.layouts import constant_of, plus, times
-from tile2c.transpile.lower.cores.rewrite import rewrite_statement
 from tile2c.transpile.lower.facts import linear
+from tile2c.transpile.lower.rewrite import rewrite_statement
 
 _LAST, _OTHER = 1024, 8  # columns and rows at a time: 32 KB of float32
 

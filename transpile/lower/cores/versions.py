@@ -13,7 +13,7 @@ from dataclasses import replace
 from tile2c.transpile.ir import forms, walk
 from tile2c.transpile.ir.expr import Buffer, Const, Expr
 from tile2c.transpile.ir.forms import Region, Stmt
-from tile2c.transpile.lower.cores.rewrite import rewrite_statement
+from tile2c.transpile.lower.rewrite import rewrite_statement
 
 
 def split_versions(launch: forms.Launch, taken: set[str]) -> forms.Launch:

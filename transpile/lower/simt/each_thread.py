@@ -21,12 +21,8 @@ from tile2c.transpile.ir.forms import (
 from tile2c.transpile.ir.walk import bodies, parts
 
 _PRIVATE = ("local", "variable")
-_OF_A_WARP = (
-    "warp",
-    "shuffle",
-    "lane",
-    "elect",
-)  # functions whose values are those of a warp or a lane
+# how the names of functions begin whose values are those of a warp or a lane
+_OF_A_WARP = ("warp", "shuffle", "lane", "elect")
 
 
 def warn_of_repeated_atomics(function: Function, diagnostics: Diagnostics) -> None:

@@ -16,8 +16,8 @@ from tile2c.transpile.ir.forms import Stmt
 from tile2c.transpile.lower.cores.cube.forms import Begin, Product
 from tile2c.transpile.lower.cores.cube.roles import touches
 from tile2c.transpile.lower.cores.extents import clip_of
-from tile2c.transpile.lower.cores.rewrite import rewrite
 from tile2c.transpile.lower.facts import Facts
+from tile2c.transpile.lower.rewrite import rewrite
 
 _ALWAYS = Const(dtype=BOOL, value=True)
 _NEVER = Const(dtype=BOOL, value=False)

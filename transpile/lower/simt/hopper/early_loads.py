@@ -5,21 +5,20 @@ Behind the last product nobody covers the way to memory: the tensor cores of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import TypeVar
 
 from tile2c.transpile.ir.expr import Binary, Buffer, Expr, Load, Var
 from tile2c.transpile.ir.forms import Let, Parallel, Stmt, Store
 from tile2c.transpile.ir.walk import expressions, loads, statements, variables, writes
 from tile2c.transpile.lower import build as b
+from tile2c.transpile.lower.rewrite import rewrite_statement
 from tile2c.transpile.lower.simt.context import Context
 from tile2c.transpile.lower.simt.hopper.roles import Roles
 from tile2c.transpile.lower.simt.layouts import Layout
-from tile2c.transpile.record import inner_names, record
+from tile2c.transpile.record import record
 
-T = TypeVar("T", Stmt, Expr)
 _DIVISIONS = ("//", "%", "truncdiv", "truncmod", "ceildiv")
 EPILOGUE = 64  # registers that finishing sums, and storing them, may take beside them
 
@@ -59,7 +58,7 @@ def with_early_loads(
                 if room < 0:
                     break
                 early[load], moved[load] = _split(ctx, stmt, dim, load)
-        rest.append(_with(stmt, moved) if moved else stmt)
+        rest.append(rewrite_statement(stmt, _replacing(moved)) if moved else stmt)
     loops = tuple(early.values())
     return EarlyLoads(body=(*body[:at], *loops, rounds, *rest), loops=loops)
 
@@ -123,21 +122,5 @@ def _split(ctx: Context, loop: Parallel, dim: int, load: Load) -> tuple[Parallel
     return first, Load(dtype=load.dtype, buffer=held, index=(var,))
 
 
-def _with(value: T, moved: Mapping[Load, Load]) -> T:
-    """The form with some loads replaced, everywhere inside."""
-    changes: dict[str, object] = {}
-    for name in inner_names(type(value)):  # type: ignore[arg-type]  # a type has a hash
-        old = getattr(value, name)
-        if isinstance(old, tuple):
-            changes[name] = tuple(_one(part, moved) for part in old)
-        else:
-            changes[name] = _one(old, moved)
-    return replace(value, **changes)  # type: ignore[arg-type]
-
-
-def _one(value: object, moved: Mapping[Load, Load]) -> object:
-    if isinstance(value, Load) and value in moved:
-        return moved[value]
-    if isinstance(value, Stmt):
-        return _with(value, moved)
-    return _with(value, moved) if isinstance(value, Expr) else value
+def _replacing(moved: Mapping[Load, Load]) -> Callable[[Expr], Expr | None]:
+    return lambda part: moved.get(part) if isinstance(part, Load) else None
